@@ -19,8 +19,8 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kLeastBlock = 1024;  // bytes
-constexpr uint64_t kSeed = 2333;       // of the genetic search
+constexpr int64_t kMinBlock = 1024;  // bytes
+constexpr uint64_t kSeed = 2333;     // of the genetic search
 
 // The places behind which the order is cut, ascending. The last block ends with the order.
 using Cuts = std::vector<size_t>;
@@ -71,7 +71,7 @@ class Search {
   SublinearPlan Run() {
     const int64_t whole = Peak({});
     std::vector<int64_t> blocks;
-    for (int64_t t = whole / 2; t >= kLeastBlock; t /= 2) blocks.push_back(t);
+    for (int64_t t = whole / 2; t >= kMinBlock; t /= 2) blocks.push_back(t);
     for (int64_t i = 1; i <= o_.tries; ++i) blocks.push_back(whole / (o_.tries + 1) * i);
     Take({Cuts()});
     Take(CutsOf(blocks));

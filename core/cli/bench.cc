@@ -206,10 +206,11 @@ class Benchmark {
 
   void WarnOfWrongEstimate() const {
     if (!estimate_is_off_) return;
-    Talk(globals_,
-         fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than {:.0f} times; "
-                     "`mge plan {} --why --measure` shows the steps",
-                     DurationText(estimated_us_), DurationText(steps_us_), kOffFactor, Escape(o_.model)));
+    PrintMessage(
+        globals_,
+        fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than {:.0f} times; "
+                    "`mge plan {} --why --measure` shows the steps",
+                    DurationText(estimated_us_), DurationText(steps_us_), kOffFactor, Escape(o_.model)));
   }
 
   void PrintAsJson() {

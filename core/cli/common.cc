@@ -19,7 +19,7 @@ namespace {
 
 // Prints the reference to the error's page and, with --json, the error. Returns the exit code.
 int Finish(const Globals& globals, int id, int exit_code, std::string_view title, const ErrorParts& parts, bool more) {
-  if (more && id != 0) Talk(globals, fmt::format("  more:  mge help E{:04d}", id));
+  if (more && id != 0) PrintMessage(globals, fmt::format("  more:  mge help E{:04d}", id));
   if (globals.json) {
     PrintJson({{"schema", "mge.error/1"},
                {"id", id},
@@ -63,7 +63,7 @@ void Print(std::string_view text) {
 
 void PrintJson(const Json& json) { Print(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"); }
 
-void Talk(const Globals& globals, std::string_view text) {
+void PrintMessage(const Globals& globals, std::string_view text) {
   if (!globals.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 

@@ -29,10 +29,10 @@ int Report(const Globals& globals, const Status& status);
 int Report(const Globals& globals, const absl::Status& status);
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix = {});
 
-// Print functions write data to stdout. Talk() writes a message to stderr, unless --quiet is given.
+// Print functions write data to stdout. PrintMessage() writes a message to stderr, unless --quiet is given.
 void Print(std::string_view text);
 void PrintJson(const Json& json);
-void Talk(const Globals& globals, std::string_view text);
+void PrintMessage(const Globals& globals, std::string_view text);
 
 RuntimeOptions OptionsOf(const Globals& globals);
 Status MakeRuntime(const Globals& globals, Runtime* out);

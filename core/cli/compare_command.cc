@@ -13,7 +13,7 @@
 namespace mge::cli {
 namespace {
 
-constexpr size_t kMostRows = 20;
+constexpr size_t kMaxRows = 20;
 
 struct CompareOptions {
   std::string first, second;
@@ -189,7 +189,7 @@ void PrintText(const CompareOptions& o, const Side& a, const Side& b, const std:
   size_t left_out = 0;
   for (const Row& row : layers) {
     if (!o.all && row.comparison.ok()) continue;
-    if (!o.all && table.size() > kMostRows) {
+    if (!o.all && table.size() > kMaxRows) {
       ++left_out;
       continue;
     }
@@ -269,7 +269,7 @@ int RunCompare(const Globals& globals, const CompareOptions& o) {
     if (a.values.size() != b.values.size()) {
       Print(fmt::format("A has {} outputs, B has {}\n", a.values.size(), b.values.size()));
     }
-    if (differs && !o.layers) Talk(globals, "--layers shows the first node that differs");
+    if (differs && !o.layers) PrintMessage(globals, "--layers shows the first node that differs");
   }
   return differs || first ? kExitMismatch : kExitOk;
 }

@@ -189,7 +189,7 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
   const RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
     if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
-    Talk(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
+    PrintMessage(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
   }
   std::string text;
   if (Status s = Plugins::Verify(options, "", &text); !s.ok()) return Report(globals, s);

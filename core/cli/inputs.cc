@@ -14,9 +14,9 @@
 namespace mge::cli {
 namespace {
 
-constexpr int kVariants = 3;      // number of values of mge_example_options::variant
-constexpr size_t kMostLines = 8;  // maximum number of inputs that are described one by one
-constexpr int kInvalid = 3;       // kind of a status: the model or its input is invalid
+constexpr int kVariants = 3;     // number of values of mge_example_options::variant
+constexpr size_t kMaxLines = 8;  // maximum number of inputs that are described one by one
+constexpr int kInvalid = 3;      // kind of a status: the model or its input is invalid
 
 std::pair<std::string, std::string> SplitAt(const std::string& text, char at) {
   size_t i = text.find(at);
@@ -120,9 +120,9 @@ void Say(const Globals& globals, const InputFacts& facts) {
   size_t made = 0;
   for (const Json& row : facts.rows) {
     if (row["given"].get<bool>()) continue;
-    if (++made <= kMostLines) Talk(globals, fmt::format("generated input {}", Describe(row)));
+    if (++made <= kMaxLines) PrintMessage(globals, fmt::format("generated input {}", Describe(row)));
   }
-  if (made > kMostLines) Talk(globals, fmt::format("generated {} more inputs", made - kMostLines));
+  if (made > kMaxLines) PrintMessage(globals, fmt::format("generated {} more inputs", made - kMaxLines));
 }
 
 Status MakeVariant(const Globals& globals, const Session& session, const InputOptions& options, int variant,
@@ -222,7 +222,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
       continue;
     }
     if (FirstWithNan(outputs) == std::string::npos) {
-      Talk(globals, why + "; other values are used:");
+      PrintMessage(globals, why + "; other values are used:");
       Say(globals, *facts);
       return {};
     }
@@ -231,9 +231,10 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   if (with_nan < 0) return first;
   if (Status s = MakeVariant(globals, session, options, with_nan, inputs, usage_error, facts); !s.ok()) return s;
   if (Status s = run(*inputs); !s.ok()) return s;
-  Talk(globals, fmt::format("output '{}' holds NaN for all generated values for which the model runs; give real ones "
-                            "with --input",
-                            Escape(session.output_name(FirstWithNan(outputs)))));
+  PrintMessage(globals,
+               fmt::format("output '{}' holds NaN for all generated values for which the model runs; give real ones "
+                           "with --input",
+                           Escape(session.output_name(FirstWithNan(outputs)))));
   return {};
 }
 

@@ -35,8 +35,8 @@ std::string Head(const Json& file) {
     out += fmt::format("operator set {} {}\n", DomainText(o["domain"]), Text(o["version"]));
   for (const auto& [key, value] : file["metadata"].items()) {
     std::string shown = Escape(Text(value));
-    constexpr size_t kMostShown = 80;
-    if (shown.size() > kMostShown) shown = shown.substr(0, kMostShown) + "...";
+    constexpr size_t kMaxShown = 80;
+    if (shown.size() > kMaxShown) shown = shown.substr(0, kMaxShown) + "...";
     out += fmt::format("metadata {} = {}\n", Escape(key), shown);
   }
   return out;

@@ -32,12 +32,12 @@ struct RunOptions {
 };
 
 // Returns the first values of a tensor as text; of another value, those of its first part. A map shows keys, then values.
-std::string Glance(const Tensor& t) {
+std::string ShowSummary(const Tensor& t) {
   if (t.kind() != MGE_VALUE_TENSOR) {
     Tensor first, second;
     if (t.part_count() == 0 || !t.Part(0, &first).ok()) return "";
-    if (t.kind() != MGE_VALUE_MAP) return Glance(first) + (t.part_count() > 1 ? " ..." : "");
-    return t.Part(1, &second).ok() ? fmt::format("{{{}: {}}}", Glance(first), Glance(second)) : "";
+    if (t.kind() != MGE_VALUE_MAP) return ShowSummary(first) + (t.part_count() > 1 ? " ..." : "");
+    return t.Part(1, &second).ok() ? fmt::format("{{{}: {}}}", ShowSummary(first), ShowSummary(second)) : "";
   }
   std::string out;
   uint64_t shown = std::min<uint64_t>(t.elements(), 6);
@@ -142,8 +142,8 @@ int RunModel(const Globals& globals, const RunOptions& o) {
   bool differs = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string name(session.output_name(i));
-    Json row = {{"name", name}, {"type", TypeText(outputs[i])}, {"values", Glance(outputs[i])}};
-    std::string look = Glance(outputs[i]);
+    Json row = {{"name", name}, {"type", TypeText(outputs[i])}, {"values", ShowSummary(outputs[i])}};
+    std::string look = ShowSummary(outputs[i]);
     if (!o.output_dir.empty() && outputs[i].kind() == MGE_VALUE_TENSOR) {
       std::string path = o.output_dir + "/" + files[i];
       if (Status s = outputs[i].WriteNpy(path); !s.ok()) return Report(globals, s);
@@ -178,15 +178,15 @@ int RunModel(const Globals& globals, const RunOptions& o) {
     Print(Table(table));
     if (o.digest) Print("digest " + digest + "\n");
     if (compared.size() > 1) Print("\n" + Table(compared));
-    Talk(globals, "ran on " + device);
+    PrintMessage(globals, "ran on " + device);
     if (reference) {
-      Talk(globals, fmt::format("{} of {} steps by the slow REFERENCE evaluator; `mge plan MODEL --why` shows why",
-                                reference, steps));
+      PrintMessage(globals, fmt::format("{} of {} steps by the slow REFERENCE evaluator; `mge plan MODEL --why` shows why",
+                                        reference, steps));
     }
   }
   if (differs)
-    Talk(globals, fmt::format("mge: error[E{:04d}] results differ from the expected ones by more than the tolerance",
-                              errors::kMismatch.id));
+    PrintMessage(globals, fmt::format("mge: error[E{:04d}] results differ from the expected ones by more than the tolerance",
+                                      errors::kMismatch.id));
   return differs ? kExitMismatch : kExitOk;
 }
 

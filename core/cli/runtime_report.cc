@@ -15,8 +15,8 @@ int SayWhoWasRefused(const Globals& globals, const Runtime& runtime) {
   if (Status s = ReadReport(runtime, "mge.plugins/1", &plugins); !s.ok()) return Report(globals, s);
   for (const Json& file : plugins["files"]) {
     if (file["verdict"] != "refused") continue;
-    Talk(globals, fmt::format("refused: {}: {}; fix: {}", Escape(file["path"].get<std::string>()),
-                              Escape(file["reason"].get<std::string>()), Escape(file["fix"].get<std::string>())));
+    PrintMessage(globals, fmt::format("refused: {}: {}; fix: {}", Escape(file["path"].get<std::string>()),
+                                      Escape(file["reason"].get<std::string>()), Escape(file["fix"].get<std::string>())));
   }
   return kExitOk;
 }
@@ -28,7 +28,7 @@ int CheckDefaultDevice(const Globals& globals, const Json& device) {
   if (error.is_null()) return kExitOk;
   const std::string text = error["text"].get<std::string>();
   if (!error["misspelt"]) {
-    Talk(globals, "warning: " + text.substr(text.find(' ') + 1));
+    PrintMessage(globals, "warning: " + text.substr(text.find(' ') + 1));
     return kExitOk;
   }
   std::fprintf(stderr, "mge: %s\n", text.c_str());

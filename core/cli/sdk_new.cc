@@ -149,11 +149,12 @@ int RunSdkNew(const Globals& globals, const SdkNewOptions& o) {
                {"build", build}});
     return kExitOk;
   }
-  Talk(globals, fmt::format("wrote the backend '{}' to {} ({} files)\n"
-                            "build it and run its tests:  cd '{}' && {}\n"
-                            "check that MGE loads it:     MGE_PLUGIN_PATH=\"$PWD/build\" mge plugins",
-                            o.name, o.folder, TemplateFiles().size(), o.folder, build));
-  if (prefix.empty()) Talk(globals, "mge is not installed: set CMAKE_PREFIX_PATH to an installed MGE (cmake --install)");
+  PrintMessage(globals, fmt::format("wrote the backend '{}' to {} ({} files)\n"
+                                    "build it and run its tests:  cd '{}' && {}\n"
+                                    "check that MGE loads it:     MGE_PLUGIN_PATH=\"$PWD/build\" mge plugins",
+                                    o.name, o.folder, TemplateFiles().size(), o.folder, build));
+  if (prefix.empty())
+    PrintMessage(globals, "mge is not installed: set CMAKE_PREFIX_PATH to an installed MGE (cmake --install)");
   return kExitOk;
 }
 

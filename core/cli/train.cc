@@ -163,8 +163,8 @@ void TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& la
   const auto all = labels.data<int64_t>();
   const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= classes; });
   if (ignored > 0) {
-    Talk(globals,
-         fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored, all.size(), classes));
+    PrintMessage(globals, fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored,
+                                      all.size(), classes));
   }
 }
 
@@ -205,10 +205,10 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
                        "--validate: the shape of the labels does not tell which dimension of the scores has the classes",
                        "use --loss token_cross_entropy if it is the last one");
   }
-  Talk(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
-                            o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
+  PrintMessage(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
+                                    o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
   if (o.training.data_parallel && session.device_count() == 1 && globals.device.find(',') == std::string::npos) {
-    Talk(globals, "--data-parallel has no effect with one device; list several, such as --device gpu0,gpu1");
+    PrintMessage(globals, "--data-parallel has no effect with one device; list several, such as --device gpu0,gpu1");
   }
 
   Json rows = Json::array();
@@ -248,7 +248,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   } else {
     Print(Table(table));
   }
-  if (!o.output.empty()) Talk(globals, "wrote " + o.output);
+  if (!o.output.empty()) PrintMessage(globals, "wrote " + o.output);
   return kExitOk;
 }
 

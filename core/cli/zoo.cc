@@ -33,8 +33,8 @@ int RunZoo(const Globals& globals, const ZooOptions& o) {
       if (a.batched) row["batch"] = o.batch;
       PrintJson(row);
     } else {
-      Talk(globals, fmt::format("wrote {} ({}{}, {})", path, a.doc, a.batched ? fmt::format(", batch {}", o.batch) : "",
-                                HumanBytes(bytes.size())));
+      PrintMessage(globals, fmt::format("wrote {} ({}{}, {})", path, a.doc,
+                                        a.batched ? fmt::format(", batch {}", o.batch) : "", HumanBytes(bytes.size())));
     }
     return kExitOk;
   }

@@ -19,7 +19,7 @@ namespace mge::conform {
 namespace {
 
 constexpr size_t kLongestName = 40;  // in bytes
-constexpr int kMostEdits = 2;        // more edits may be an operator that this host does not know, and not a misspelling
+constexpr int kMaxEdits = 2;         // more edits may be an operator that this host does not know, and not a misspelling
 
 // Returns the capitalised, zero-terminated words of a file.
 std::set<std::string> WordsOf(const std::string& path) {
@@ -51,7 +51,7 @@ void CheckNames(BackendUnderTest& s) {
   for (const std::string& word : WordsOf(s.path())) {
     if (std::ranges::any_of(AllOps(), [&](const OpDef* def) { return def->name == word; })) continue;
     const std::string near(Nearest(word, names));
-    if (near.empty() || EditDistance(word, near, kMostEdits) > kMostEdits) continue;
+    if (near.empty() || EditDistance(word, near, kMaxEdits) > kMaxEdits) continue;
     const OpDef& def = *FindOp("", near);
     absl::StatusOr<Case> c = MakeCase(def, TypesOf(def).front(), SpecsFor(def).front());
     if (!c.ok() || !Answers(s, *c, word)) continue;

@@ -26,8 +26,8 @@ namespace mge::conform {
 namespace {
 
 constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
-constexpr double kLives = 100;        // starts and stops that a time limit allows for
-constexpr size_t kMostFindings = 40;  // largest number of findings per check in the report
+constexpr double kLives = 100;       // starts and stops that a time limit allows for
+constexpr size_t kMaxFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";
 
 // Ends the process without closing the device and stopping the backend.
@@ -310,8 +310,8 @@ class Collector {
       finding.expected = expected_[i].reason;
     }
     // The limit applies to expected findings first, so that unexpected ones are kept.
-    if (c->findings.size() < kMostFindings || finding.expected.empty()) c->findings.push_back(std::move(finding));
-    if (c->findings.size() > 2 * kMostFindings) c->findings.pop_back();
+    if (c->findings.size() < kMaxFindings || finding.expected.empty()) c->findings.push_back(std::move(finding));
+    if (c->findings.size() > 2 * kMaxFindings) c->findings.pop_back();
   }
 
   const Options& options_;
@@ -346,8 +346,8 @@ std::string_view Report::Result() const {
 
 absl::StatusOr<std::vector<Expected>> ReadExpected(const std::string& path) {
   std::vector<Expected> out;
-  constexpr int64_t kMostBytes = 1 << 20;
-  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMostBytes, "shorten the list"));
+  constexpr int64_t kMaxBytes = 1 << 20;
+  MGE_ASSIGN_OR_RETURN(const InputBytes file, ReadInput(path, kMaxBytes, "shorten the list"));
   int number = 0;
   for (absl::string_view line : absl::StrSplit(Absl(AsText(file.bytes)), '\n')) {
     ++number;

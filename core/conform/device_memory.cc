@@ -101,12 +101,12 @@ mge_error Fence::AskPatiently(uint64_t value) const {
 void Fence::Await(uint64_t value) const { Answer(AskPatiently(value), fmt::format("a fence that should reach {}", value)); }
 
 LongWork::LongWork(BackendUnderTest& tested) {
-  constexpr size_t kLeast = 64 << 10, kMost = 64 << 20;
+  constexpr size_t kMin = 64 << 10, kMax = 64 << 20;
   constexpr int kCopies = 4;
   // A copy takes much longer than its call, so that the queue cannot keep pace with the calling thread.
   constexpr double kLongEnoughUs = 100;
   using Clock = std::chrono::steady_clock;
-  for (size_t bytes = kLeast; bytes <= kMost && copy_us_ < kLongEnoughUs; bytes *= 4) {
+  for (size_t bytes = kMin; bytes <= kMax && copy_us_ < kLongEnoughUs; bytes *= 4) {
     const absl::Status acquired = StatusOf([&] { slab_ = Slab(tested, 2 * bytes); });
     if (!acquired.ok() && bytes_) break;  // the device has no more memory
     ThrowIfError(acquired);

@@ -15,8 +15,8 @@
 namespace mge::conform {
 namespace {
 
-constexpr size_t kBases = 4;         // number of cases that are varied
-constexpr double kMostWork = 40000;  // upper limit of Case::Work() of a case that is varied
+constexpr size_t kBases = 4;        // number of cases that are varied
+constexpr double kMaxWork = 40000;  // upper limit of Case::Work() of a case that is varied
 
 // The words that attributes of ONNX's operators accept.
 constexpr std::string_view kWords =
@@ -170,7 +170,7 @@ std::vector<std::string> VariationsOf(const OpDef& def) {
   size_t bases = 0;
   for (const std::string& text : SpecsFor(def)) {
     absl::StatusOr<Case> made = MakeCase(def, TypesOf(def).front(), text);
-    if (!made.ok() || made->Work() > kMostWork || text.find("@special") != std::string::npos) continue;
+    if (!made.ok() || made->Work() > kMaxWork || text.find("@special") != std::string::npos) continue;
     variations.Vary(ParseSpec(text), *made);
     if (++bases == kBases) break;
   }

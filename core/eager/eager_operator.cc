@@ -13,9 +13,9 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kMostConstantElements = 1024;
-constexpr size_t kMostSignatures = 1024;
-constexpr int64_t kMostOutputs = 1 << 20;
+constexpr int64_t kMaxConstantElements = 1024;
+constexpr size_t kMaxSignatures = 1024;
+constexpr int64_t kMaxOutputs = 1 << 20;
 
 // Returns the name of an input in errors: that of the operator's schema.
 std::string InputName(const OpDef* def, size_t i) {
@@ -88,7 +88,7 @@ bool IsPureGraph(const Graph& graph) {
 
 size_t RequestedOutputs(const OperatorRequest& request) {
   if (request.outputs > 0) return request.outputs;
-  if (const int64_t named = request.attrs.Int("num_outputs"); named > 0 && named <= kMostOutputs) {
+  if (const int64_t named = request.attrs.Int("num_outputs"); named > 0 && named <= kMaxOutputs) {
     return static_cast<size_t>(named);
   }
   const OpDef* def = FindOp(request.domain, request.op);
@@ -132,7 +132,7 @@ absl::StatusOr<std::vector<bool>> ConstantOperands(const OperatorRequest& reques
   std::vector<bool> constant(operands.size(), false);
   for (size_t i = 0; i < operands.size(); ++i) {
     const Tensor* host = operands[i].host;
-    constant[i] = operands[i].given && host && host->dtype() != DType::kString && host->elements() <= kMostConstantElements;
+    constant[i] = operands[i].given && host && host->dtype() != DType::kString && host->elements() <= kMaxConstantElements;
   }
   MGE_ASSIGN_OR_RETURN(const Graph all, GraphOf(request, operands, constant, /*sizes=*/true));
   const std::vector<ValueType> types = OutputTypesOf(all);
@@ -189,7 +189,7 @@ absl::StatusOr<std::vector<ValueType>> EagerOperator::Infer(std::span<const Oper
   if (absl::Status s = InferTypes(graph); !s.ok()) return RefusedCall(s, name_, operands);
   std::vector<ValueType> types = OutputTypesOf(graph);
   std::lock_guard lock(mutex_);
-  if (inferred_.size() >= kMostSignatures) inferred_.clear();
+  if (inferred_.size() >= kMaxSignatures) inferred_.clear();
   inferred_.emplace(std::move(key), types);
   return types;
 }

@@ -69,7 +69,7 @@ absl::StatusOr<std::shared_ptr<EagerOperator>> OperatorCache::Find(const Operato
   std::lock_guard lock(mutex_);
   auto family = families_.find(key.text);
   if (family == families_.end()) {
-    if (families_.size() >= kMostOperators) families_.clear();
+    if (families_.size() >= kMaxOperators) families_.clear();
     Family made;
     MGE_ASSIGN_OR_RETURN(made.constant, ConstantOperands(request, operands));
     for (const bool c : made.constant) made.any_constant = made.any_constant || c;
@@ -81,7 +81,7 @@ absl::StatusOr<std::shared_ptr<EagerOperator>> OperatorCache::Find(const Operato
     for (size_t i = 0; i < operands.size(); ++i) {
       if (family->second.constant[i]) key.Add(*operands[i].host);
     }
-    if (with_constants_.size() >= kMostOperators && !with_constants_.contains(key.text)) with_constants_.clear();
+    if (with_constants_.size() >= kMaxOperators && !with_constants_.contains(key.text)) with_constants_.clear();
     at = &with_constants_[key.text];
   }
   if (!*at) {

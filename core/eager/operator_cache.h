@@ -18,7 +18,7 @@ namespace mge {
 // full, it forgets all operators; those in use live on. Thread-safe.
 class OperatorCache {
  public:
-  static constexpr size_t kMostOperators = 4096;
+  static constexpr size_t kMaxOperators = 4096;
 
   // Returns the operator of a call on these devices. Creates it if there is none. Fails like EagerOperator::Create().
   absl::StatusOr<std::shared_ptr<EagerOperator>> Find(const OperatorRequest& request, std::string_view devices,

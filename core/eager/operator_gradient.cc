@@ -41,8 +41,8 @@ class Needed {
   std::vector<bool> values_, nodes_;
 };
 
-constexpr int64_t kMostConstantElementsOfRules = 1024;
-constexpr size_t kMostGradients = 1024;
+constexpr int64_t kMaxConstantElementsOfRules = 1024;
+constexpr size_t kMaxGradients = 1024;
 
 }  // namespace
 
@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<const OperatorGradient>> EagerOperator::GradientO
   bool any = false;
   for (size_t i = 0; i < host.size(); ++i) {
     const bool use =
-        host[i] && !wanted[i] && host[i]->dtype() != DType::kString && host[i]->elements() <= kMostConstantElementsOfRules;
+        host[i] && !wanted[i] && host[i]->dtype() != DType::kString && host[i]->elements() <= kMaxConstantElementsOfRules;
     constants.push_back(use ? host[i] : nullptr);
     any = any || use;
   }
@@ -76,7 +76,7 @@ absl::StatusOr<std::shared_ptr<const OperatorGradient>> EagerOperator::GradientO
   if (const auto at = gradients_.find(key); at != gradients_.end()) return at->second;
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const OperatorGradient> made, MakeGradient(has_gradient, wanted, constants));
   gradient_needs_constants_ = gradient_needs_constants_ || any;
-  if (gradients_.size() >= kMostGradients) gradients_.clear();
+  if (gradients_.size() >= kMaxGradients) gradients_.clear();
   return gradients_[key] = std::move(made);
 }
 

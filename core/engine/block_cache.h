@@ -36,7 +36,7 @@ class BlockCache {
 
  private:
   static constexpr int kBatch = 64;
-  static constexpr int kMostShared = 256;  // lists in the stack; more are freed
+  static constexpr int kMaxShared = 256;  // lists in the stack; more are freed
 
   struct Block {
     Block* next;       // in the list
@@ -68,7 +68,7 @@ class BlockCache {
     void Give(List list) {
       {
         std::unique_lock lock(mutex_, std::try_to_lock);
-        if (lock && lists_ < kMostShared) {
+        if (lock && lists_ < kMaxShared) {
           ++lists_;
           list.first->next_list = std::exchange(top_, list.first);
           return;

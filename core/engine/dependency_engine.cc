@@ -20,7 +20,7 @@ enum class Running { kNothing, kRun, kOther };
 thread_local Running running = Running::kNothing;  // the operation of any engine that this thread runs
 
 // The number of operations after which a thread deletes those that it has run, and passes the next one to the pool.
-constexpr int kMostInOneGo = 64;
+constexpr int kMaxInOneGo = 64;
 
 using OperationBlocks = BlockCache<EngineOperation, sizeof(EngineOperation)>;
 
@@ -270,7 +270,7 @@ void DependencyEngine::Execute(ReadyList here, WorkerPool* pool) noexcept {
     int count = 0;
     for (bool end = false; !end && !here.empty();) {
       EngineOperation* next = here.Take();
-      end = ++count == kMostInOneGo || IsRun(next->work);  // what a run holds is released at once
+      end = ++count == kMaxInOneGo || IsRun(next->work);  // what a run holds is released at once
       OperationGroup* const group = next->group;
       Run(*next, pool, here.empty() && !end, here);
       if (group) {

@@ -229,14 +229,14 @@ absl::Status Instance::Await(std::span<const QueuePoint> after) {
       Device& device = *plan_.queues[q].device;
       by_host = &device.backend() != &point.device->backend();  // fences are per backend
       if (by_host) break;
-      MGE_RETURN_IF_ERROR(AskDevice(device, "waiting for an earlier run", [&](mge_error* e) {
+      MGE_RETURN_IF_ERROR(QueryDevice(device, "waiting for an earlier run", [&](mge_error* e) {
         return device.queue_api()->wait(queues_->queue(static_cast<int32_t>(q)), point.fence, point.value, e);
       }));
     }
     if (!by_host) continue;
     MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(*point.device->queue_api(), point.fence, point.value, control_));
     if (code == MGE_OK) continue;
-    MGE_RETURN_IF_ERROR(AskDevice(*point.device, "waiting for an earlier run", [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(QueryDevice(*point.device, "waiting for an earlier run", [&](mge_error* e) {
       return point.device->queue_api()->host_wait(point.fence, point.value, 0, e);
     }));
   }
@@ -250,9 +250,9 @@ absl::Status Instance::SignalEnds(std::vector<QueuePoint>& ends) {
     const mge_queue_api& api = *device.queue_api();
     mge_fence* fence = nullptr;
     MGE_RETURN_IF_ERROR(
-        AskDevice(device, "creating a fence", [&](mge_error* e) { return api.fence_create(device.handle(), &fence, e); }));
+        QueryDevice(device, "creating a fence", [&](mge_error* e) { return api.fence_create(device.handle(), &fence, e); }));
     ends.push_back({&device, fence, 1});
-    MGE_RETURN_IF_ERROR(AskDevice(device, "signalling a fence", [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(QueryDevice(device, "signalling a fence", [&](mge_error* e) {
       return api.signal(queues_->queue(static_cast<int32_t>(q)), fence, 1, e);
     }));
   }

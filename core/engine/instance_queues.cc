@@ -14,13 +14,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kLeastCaptured = 2;  // least number of steps for which a record saves time
+constexpr int kMinCaptured = 2;  // least number of steps for which a record saves time
 
 bool IsFailure(mge_code answer) { return answer != MGE_OK && answer != MGE_DEADLINE_EXCEEDED; }
 
 bool CanCapture(const Segment& segment, const mge_queue_api& api) {
-  return segment.capture_safe && segment.step_count >= kLeastCaptured && api.capture_begin && api.capture_end &&
-         api.replay && api.record_destroy;
+  return segment.capture_safe && segment.step_count >= kMinCaptured && api.capture_begin && api.capture_end && api.replay &&
+         api.record_destroy;
 }
 
 // Returns the steps [first, last] as text: "between node 'a' (Relu) and node 'b' (Add)", and the setting that tells them
@@ -126,8 +126,8 @@ absl::Status InstanceQueues::RunSteps(const Segment& segment, const mge_run& run
 }
 
 absl::Status InstanceQueues::MakeFence(const Queue& q, mge_fence** fence) {
-  return AskDevice(*q.device, "creating a fence",
-                   [&](mge_error* e) { return q.api->fence_create(q.device->handle(), fence, e); });
+  return QueryDevice(*q.device, "creating a fence",
+                     [&](mge_error* e) { return q.api->fence_create(q.device->handle(), fence, e); });
 }
 
 absl::Status InstanceQueues::RunWatched(const Segment& segment, const mge_run& run, const RunState& control,
@@ -156,18 +156,18 @@ absl::Status InstanceQueues::TakeStamp(Queue& q, int index) {
   if (!api) return absl::OkStatus();
   mge_stamp*& stamp = q.stamps[index];
   if (!stamp) {
-    MGE_RETURN_IF_ERROR(AskDevice(*q.device, "creating a stamp",
-                                  [&](mge_error* e) { return api->stamp_create(q.device->handle(), &stamp, e); }));
+    MGE_RETURN_IF_ERROR(QueryDevice(*q.device, "creating a stamp",
+                                    [&](mge_error* e) { return api->stamp_create(q.device->handle(), &stamp, e); }));
   }
-  return AskDevice(*q.device, "taking a stamp", [&](mge_error* e) { return api->stamp(q.queue, stamp, e); });
+  return QueryDevice(*q.device, "taking a stamp", [&](mge_error* e) { return api->stamp(q.queue, stamp, e); });
 }
 
 absl::Status InstanceQueues::TellStepTime(const Queue& q, RunObserver& observer) {
   const mge_profile_api* api = q.device->profile_api();
   if (!api) return absl::OkStatus();
   double us = 0;
-  MGE_RETURN_IF_ERROR(AskDevice(*q.device, "reading stamps",
-                                [&](mge_error* e) { return api->elapsed_us(q.stamps[0], q.stamps[1], &us, e); }));
+  MGE_RETURN_IF_ERROR(QueryDevice(*q.device, "reading stamps",
+                                  [&](mge_error* e) { return api->elapsed_us(q.stamps[0], q.stamps[1], &us, e); }));
   observer.StepTime(us);
   return absl::OkStatus();
 }

@@ -49,7 +49,7 @@ absl::Status RandomBuffers::BeginRun(RunState& control, const InstanceQueues* qu
     }
     if (!b.device_pool) continue;
     const Device& device = *b.base->device;
-    MGE_RETURN_IF_ERROR(AskDevice(device, "copying the counters of random numbers", [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(QueryDevice(device, "copying the counters of random numbers", [&](mge_error* e) {
       return device.queue_api()->copy(queues->queue(b.base->queue), b.device.address, b.host.address, BytesOf(*b.base), e);
     }));
   }

@@ -176,7 +176,7 @@ absl::Status Registry::Set(std::string_view name, std::string_view text) {
   return absl::OkStatus();
 }
 
-void Registry::set_tell_backend(TellBackend tell) {
+void Registry::set_tell_backend(NotifyBackend tell) {
   std::lock_guard lock(mutex_);
   tell_backend_ = std::move(tell);
 }

@@ -127,8 +127,8 @@ class Registry {
 
   // A callback by which Set() reports the value of a backend's setting, as text in RegisterBackend's form. Set() holds the
   // registry's lock during the call, so the callback must not call the registry.
-  using TellBackend = std::function<void(std::string_view backend, std::string_view key, std::string value)>;
-  void set_tell_backend(TellBackend tell);
+  using NotifyBackend = std::function<void(std::string_view backend, std::string_view key, std::string value)>;
+  void set_tell_backend(NotifyBackend tell);
 
   std::shared_ptr<const Snapshot> snapshot() const;  // the current one; stays valid after changes and without the registry
 
@@ -152,7 +152,7 @@ class Registry {
 
   mutable std::mutex mutex_;
   std::unique_ptr<State> state_;
-  TellBackend tell_backend_;
+  NotifyBackend tell_backend_;
   Logger logger_;
 };
 

@@ -13,7 +13,7 @@ namespace mge {
 namespace {
 
 constexpr size_t kLongestKey = 64;
-constexpr size_t kMostFlags = 31;
+constexpr size_t kMaxFlags = 31;
 
 // Parses the default or a limit of the declaration, by the rules for a user's text. Returns the
 // problem, or "".
@@ -36,7 +36,7 @@ std::string MakeRow(std::string_view backend, BackendText& text, SettingRow& row
   if (setting.key.size() > kLongestKey) return fmt::format("its key is longer than {} characters", kLongestKey);
   for (size_t i = 0; i < setting.choices.size(); ++i) {
     bool flags = type == SettingType::kFlags;
-    if (flags && i >= kMostFlags) return fmt::format("it has more than {} flags", kMostFlags);
+    if (flags && i >= kMaxFlags) return fmt::format("it has more than {} flags", kMaxFlags);
     text.choices.emplace_back(flags ? int64_t{1} << i : static_cast<int64_t>(i), setting.choices[i]);
   }
   row = {.key = setting.key,

@@ -73,7 +73,7 @@ absl::StatusOr<KernelHandle> PrepareKernel(Device& device, const mge_problem& pr
   OwnedCandidate::Abi abi = candidate.ToAbi();
   out = {};
   out.struct_size = sizeof(out);
-  MGE_RETURN_IF_ERROR(AskDevice(device, "preparing " + candidate.id, [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "preparing " + candidate.id, [&](mge_error* e) {
     return api.prepare(device.handle(), &problem, &abi.candidate, &out, e);
   }));
   return Take(device, problem, candidate, out);
@@ -85,7 +85,7 @@ absl::StatusOr<KernelHandle> RebindKernel(Device& device, mge_kernel* kernel, co
   out = {};
   out.struct_size = sizeof(out);
   absl::Status status =
-      AskDevice(device, "rebinding " + candidate.id, [&](mge_error* e) { return api.rebind(kernel, &problem, &out, e); });
+      QueryDevice(device, "rebinding " + candidate.id, [&](mge_error* e) { return api.rebind(kernel, &problem, &out, e); });
   if (status.code() == absl::StatusCode::kUnimplemented) return KernelHandle();
   MGE_RETURN_IF_ERROR(status);
   return Take(device, problem, candidate, out);
@@ -94,8 +94,8 @@ absl::StatusOr<KernelHandle> RebindKernel(Device& device, mge_kernel* kernel, co
 absl::StatusOr<mge_step_fn> BindKernel(Device& device, const OwnedCandidate& candidate, mge_kernel* kernel,
                                        const mge_binding& binding, void* args) {
   mge_step_fn fn = nullptr;
-  MGE_RETURN_IF_ERROR(AskDevice(device, "binding " + candidate.id,
-                                [&](mge_error* e) { return device.kernel_api().bind(kernel, &binding, args, &fn, e); }));
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "binding " + candidate.id,
+                                  [&](mge_error* e) { return device.kernel_api().bind(kernel, &binding, args, &fn, e); }));
   if (!fn) return Unusable(device, candidate, "bind returned MGE_OK, but no function");
   return fn;
 }

@@ -104,30 +104,30 @@ class LocalRank final : public Communicator {
     Tensor memory_;
   };
 
-  // Gives to other ranks what the step sends, takes what it receives, and waits until the others have taken theirs. After a
+  // Gives to other ranks what the step sends, takes what it receives, and waits until the others have released theirs. After a
   // failure too, it returns only when no rank reads this one's memory.
   absl::Status Exchange(const CollectiveStepArgs& step, const mge_run* run) {
     const std::span<const CollectiveOperand> all(step.list(), step.operands);
-    absl::Status status = GiveAll(all, run);
-    if (status.ok()) status = TakeAll(all, run);
+    absl::Status status = SubmitAll(all, run);
+    if (status.ok()) status = ReceiveAll(all, run);
     if (!status.ok()) group_->Abort();
     for (const CollectiveOperand& o : all) {
       if (!o.sends || o.peer < 0) continue;
-      const LocalGroup::Taken taken = group_->AwaitTaken(WayOf(o));
-      if (!taken.fence) continue;
+      const LocalGroup::Released released = group_->WaitForRelease(PathOf(o));
+      if (!released.fence) continue;
       if (group_->stop().cancel.load() != kGoOn) {
-        (void)WaitForFence(*device().queue_api(), taken.fence, taken.value, nullptr, kPatience);
+        (void)WaitForFence(*device().queue_api(), released.fence, released.value, nullptr, kPatience);
         continue;
       }
-      status.Update(AskDevice(device(), "waiting for another replica", [&](mge_error* e) {
-        return device().queue_api()->wait(run->queue, taken.fence, taken.value, e);
+      status.Update(QueryDevice(device(), "waiting for another replica", [&](mge_error* e) {
+        return device().queue_api()->wait(run->queue, released.fence, released.value, e);
       }));
     }
     if (status.ok()) return group_->stop().CheckStop();
     return status;
   }
 
-  absl::Status GiveAll(std::span<const CollectiveOperand> all, const mge_run* run) {
+  absl::Status SubmitAll(std::span<const CollectiveOperand> all, const mge_run* run) {
     auto passes_host = [&](const CollectiveOperand& o) {
       return o.sends && o.peer >= 0 && !group_->IsDirect(rank(), static_cast<uint32_t>(o.peer));
     };
@@ -147,22 +147,22 @@ class LocalRank final : public Communicator {
     place = 0;
     for (const CollectiveOperand& o : all) {
       if (!o.sends || o.peer < 0) continue;
-      LocalGroup::Offer offer = {.data = Address(run, o.from), .bytes = BytesOf(o)};
+      LocalGroup::Buffer buffer = {.data = Address(run, o.from), .bytes = BytesOf(o)};
       if (!passes_host(o)) {
-        offer.device = &device();
-        offer.fence = fence_;
-        offer.value = value_;
+        buffer.device = &device();
+        buffer.fence = fence_;
+        buffer.value = value_;
       } else if (run->queue) {
-        offer.data = staging_.Host(place);
+        buffer.data = staging_.Host(place);
         place += PlaceBytes(o);
       }
-      group_->Give(WayOf(o), offer);
+      group_->Submit(PathOf(o), buffer);
     }
     return absl::OkStatus();
   }
 
-  absl::Status TakeAll(std::span<const CollectiveOperand> all, const mge_run* run) {
-    std::vector<LocalGroup::Way> direct;
+  absl::Status ReceiveAll(std::span<const CollectiveOperand> all, const mge_run* run) {
+    std::vector<LocalGroup::Path> direct;
     size_t bytes = 0, place = 0;
     for (const CollectiveOperand& o : all) {
       if (o.sends || o.peer < 0 || group_->IsDirect(static_cast<uint32_t>(o.peer), rank())) continue;
@@ -172,59 +172,59 @@ class LocalRank final : public Communicator {
       if (received_ > 0) MGE_RETURN_IF_ERROR(WaitUntil(received_));
       MGE_RETURN_IF_ERROR(receiving_.Reserve(device(), bytes));
     }
-    absl::Status status = TakeEach(all, run, place, direct);
+    absl::Status status = ReceiveEach(all, run, place, direct);
     if (place == 0 && direct.empty()) return status;
     const absl::Status signalled = Signal(run);
     if (place > 0) received_ = value_;
     // The other ranks wait for this, whatever has failed.
-    for (const LocalGroup::Way& way : direct) {
-      group_->Take(way, signalled.ok() ? LocalGroup::Taken{fence_, value_} : LocalGroup::Taken{});
+    for (const LocalGroup::Path& path : direct) {
+      group_->Release(path, signalled.ok() ? LocalGroup::Released{fence_, value_} : LocalGroup::Released{});
     }
     status.Update(signalled);
     return status;
   }
-  // Copies what the step receives. Adds to `place` the bytes that pass through receiving_, and to `direct` the ways of which
+  // Copies what the step receives. Adds to `place` the bytes that pass through receiving_, and to `direct` the paths of which
   // this rank's queue reads the memory.
-  absl::Status TakeEach(std::span<const CollectiveOperand> all, const mge_run* run, size_t& place,
-                        std::vector<LocalGroup::Way>& direct) {
+  absl::Status ReceiveEach(std::span<const CollectiveOperand> all, const mge_run* run, size_t& place,
+                           std::vector<LocalGroup::Path>& direct) {
     for (const CollectiveOperand& o : all) {
       if (o.sends || o.peer < 0) continue;
-      const LocalGroup::Way way = WayOf(o);
+      const LocalGroup::Path path = PathOf(o);
       void* const to = Address(run, o.to);
-      MGE_ASSIGN_OR_RETURN(const LocalGroup::Offer offer, group_->AwaitOffer(way));
-      const bool fits = offer.bytes == BytesOf(o);
-      if (offer.fence && fits) {
-        direct.push_back(way);
-        MGE_RETURN_IF_ERROR(CopyFrom(way.from, offer, to, run));
+      MGE_ASSIGN_OR_RETURN(const LocalGroup::Buffer buffer, group_->WaitForBuffer(path));
+      const bool fits = buffer.bytes == BytesOf(o);
+      if (buffer.fence && fits) {
+        direct.push_back(path);
+        MGE_RETURN_IF_ERROR(CopyFrom(path.from, buffer, to, run));
         continue;
       }
-      if (fits && offer.bytes > 0) std::memcpy(run->queue ? receiving_.Host(place) : to, offer.data, offer.bytes);
-      group_->Take(way, {});
+      if (fits && buffer.bytes > 0) std::memcpy(run->queue ? receiving_.Host(place) : to, buffer.data, buffer.bytes);
+      group_->Release(path, {});
       if (!fits) return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
-      if (!run->queue || offer.bytes == 0) continue;
+      if (!run->queue || buffer.bytes == 0) continue;
       const size_t from = std::exchange(place, place + PlaceBytes(o));
-      MGE_RETURN_IF_ERROR(Copy(run, to, receiving_.Queue(from), offer.bytes));
+      MGE_RETURN_IF_ERROR(Copy(run, to, receiving_.Queue(from), buffer.bytes));
     }
     return absl::OkStatus();
   }
 
   // Copies from another device. The host waits for the data, because a failure of the other queue does not stop this one.
-  absl::Status CopyFrom(uint32_t from, const LocalGroup::Offer& offer, void* to, const mge_run* run) {
+  absl::Status CopyFrom(uint32_t from, const LocalGroup::Buffer& buffer, void* to, const mge_run* run) {
     const mge_queue_api& api = *device().queue_api();
-    MGE_ASSIGN_OR_RETURN(const mge_code code, WaitForFence(api, offer.fence, offer.value, &group_->stop()));
+    MGE_ASSIGN_OR_RETURN(const mge_code code, WaitForFence(api, buffer.fence, buffer.value, &group_->stop()));
     if (code != MGE_OK) {
-      return AskDevice(*offer.device, fmt::format("replica {} on {}", from, offer.device->name()),
-                       [&](mge_error* e) { return api.host_wait(offer.fence, offer.value, 0, e); });
+      return QueryDevice(*buffer.device, fmt::format("replica {} on {}", from, buffer.device->name()),
+                         [&](mge_error* e) { return api.host_wait(buffer.fence, buffer.value, 0, e); });
     }
-    if (offer.bytes == 0) return absl::OkStatus();
-    return AskDevice(device(), "copying from another replica", [&](mge_error* e) {
-      return api.copy_peer(run->queue, device().handle(), to, offer.device->handle(), offer.data, offer.bytes, e);
+    if (buffer.bytes == 0) return absl::OkStatus();
+    return QueryDevice(device(), "copying from another replica", [&](mge_error* e) {
+      return api.copy_peer(run->queue, device().handle(), to, buffer.device->handle(), buffer.data, buffer.bytes, e);
     });
   }
 
-  LocalGroup::Way WayOf(const CollectiveOperand& o) const {
+  LocalGroup::Path PathOf(const CollectiveOperand& o) const {
     const auto peer = static_cast<uint32_t>(o.peer);
-    return o.sends ? LocalGroup::Way{rank(), peer, o.key} : LocalGroup::Way{peer, rank(), o.key};
+    return o.sends ? LocalGroup::Path{rank(), peer, o.key} : LocalGroup::Path{peer, rank(), o.key};
   }
 
   // Lets the staging memory hold all operands.
@@ -236,18 +236,18 @@ class LocalRank final : public Communicator {
 
   absl::Status Copy(const mge_run* run, void* to, const void* from, size_t bytes) const {
     if (bytes == 0) return absl::OkStatus();
-    return AskDevice(device(), "copying for a sum over replicas",
-                     [&](mge_error* e) { return device().queue_api()->copy(run->queue, to, from, bytes, e); });
+    return QueryDevice(device(), "copying for a sum over replicas",
+                       [&](mge_error* e) { return device().queue_api()->copy(run->queue, to, from, bytes, e); });
   }
   // Signals the next value of the fence when the queue has done all work.
   absl::Status Signal(const mge_run* run) {
     const mge_queue_api& api = *device().queue_api();
     if (!fence_) {
-      MGE_RETURN_IF_ERROR(AskDevice(device(), "creating a fence",
-                                    [&](mge_error* e) { return api.fence_create(device().handle(), &fence_, e); }));
+      MGE_RETURN_IF_ERROR(QueryDevice(device(), "creating a fence",
+                                      [&](mge_error* e) { return api.fence_create(device().handle(), &fence_, e); }));
     }
-    return AskDevice(device(), "signalling a fence",
-                     [&](mge_error* e) { return api.signal(run->queue, fence_, ++value_, e); });
+    return QueryDevice(device(), "signalling a fence",
+                       [&](mge_error* e) { return api.signal(run->queue, fence_, ++value_, e); });
   }
   // Waits until the queue has done all work.
   absl::Status WaitFor(const mge_run* run) {
@@ -258,7 +258,7 @@ class LocalRank final : public Communicator {
     const mge_queue_api& api = *device().queue_api();
     MGE_ASSIGN_OR_RETURN(const mge_code code, WaitForFence(api, fence_, value, &group_->stop()));
     if (code == MGE_OK) return absl::OkStatus();
-    return AskDevice(device(), "waiting for a queue", [&](mge_error* e) { return api.host_wait(fence_, value, 0, e); });
+    return QueryDevice(device(), "waiting for a queue", [&](mge_error* e) { return api.host_wait(fence_, value, 0, e); });
   }
 
   const std::shared_ptr<LocalGroup> group_;
@@ -302,61 +302,61 @@ void LocalGroup::Abort() noexcept {
 
 absl::Status LocalGroup::Aborted() const { return stop_.CheckStop(); }
 
-absl::Status LocalGroup::Meet(const std::function<absl::Status()>& complete) {
+absl::Status LocalGroup::Join(const std::function<absl::Status()>& complete) {
   std::unique_lock lock(mutex_);
   MGE_RETURN_IF_ERROR(Aborted());
-  const uint64_t meeting = meetings_;
+  const uint64_t join = joins_;
   if (++waiting_ == ranks()) {
     result_ = NoThrow(complete);
     waiting_ = 0;
-    ++meetings_;
+    ++joins_;
     changed_.notify_all();
     return result_;
   }
-  changed_.wait(lock, [&] { return meetings_ != meeting || stop_.cancel.load() != kGoOn; });
-  return meetings_ != meeting ? result_ : Aborted();
+  changed_.wait(lock, [&] { return joins_ != join || stop_.cancel.load() != kGoOn; });
+  return joins_ != join ? result_ : Aborted();
 }
 
 absl::StatusOr<std::span<const Tensor>> LocalGroup::Sum(uint32_t rank, std::vector<Operand> mine) {
   operands_[rank] = std::move(mine);
-  MGE_RETURN_IF_ERROR(Meet([&] { return SumAll(); }));
+  MGE_RETURN_IF_ERROR(Join([&] { return SumAll(); }));
   return sums_;
 }
 
-void LocalGroup::Give(const Way& way, const Offer& offer) {
+void LocalGroup::Submit(const Path& path, const Buffer& buffer) {
   std::lock_guard lock(mutex_);
-  offers_[way].offer = offer;
+  buffers_[path].buffer = buffer;
   changed_.notify_all();
 }
 
-absl::StatusOr<LocalGroup::Offer> LocalGroup::AwaitOffer(const Way& way) {
+absl::StatusOr<LocalGroup::Buffer> LocalGroup::WaitForBuffer(const Path& path) {
   std::unique_lock lock(mutex_);
-  auto offered = [&] {  // and not one of an earlier exchange, which the other rank has not removed yet
-    const auto at = offers_.find(way);
-    return at != offers_.end() && !at->second.taken;
+  auto submitted = [&] {  // and not one of an earlier exchange, which the other rank has not removed yet
+    const auto at = buffers_.find(path);
+    return at != buffers_.end() && !at->second.released;
   };
-  changed_.wait(lock, [&] { return offered() || stop_.cancel.load() != kGoOn; });
+  changed_.wait(lock, [&] { return submitted() || stop_.cancel.load() != kGoOn; });
   MGE_RETURN_IF_ERROR(Aborted());
-  Exchanged& exchanged = offers_.at(way);
+  Exchanged& exchanged = buffers_.at(path);
   exchanged.in_use = true;
-  return exchanged.offer;
+  return exchanged.buffer;
 }
 
-void LocalGroup::Take(const Way& way, const Taken& taken) {
+void LocalGroup::Release(const Path& path, const Released& released) {
   std::lock_guard lock(mutex_);
-  offers_.at(way).taken = taken;
+  buffers_.at(path).released = released;
   changed_.notify_all();
 }
 
-LocalGroup::Taken LocalGroup::AwaitTaken(const Way& way) {
+LocalGroup::Released LocalGroup::WaitForRelease(const Path& path) {
   std::unique_lock lock(mutex_);
-  const auto at = offers_.find(way);
-  if (at == offers_.end()) return {};
+  const auto at = buffers_.find(path);
+  if (at == buffers_.end()) return {};
   const Exchanged& exchanged = at->second;
-  changed_.wait(lock, [&] { return exchanged.taken || (stop_.cancel.load() != kGoOn && !exchanged.in_use); });
-  const Taken taken = exchanged.taken.value_or(Taken{});
-  offers_.erase(at);
-  return taken;
+  changed_.wait(lock, [&] { return exchanged.released || (stop_.cancel.load() != kGoOn && !exchanged.in_use); });
+  const Released released = exchanged.released.value_or(Released{});
+  buffers_.erase(at);
+  return released;
 }
 
 absl::Status LocalGroup::SumAll() {

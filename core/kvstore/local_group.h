@@ -47,40 +47,40 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   absl::StatusOr<std::span<const Tensor>> Sum(uint32_t rank, std::vector<Operand> mine);
 
   // ---- copies from rank to rank
-  struct Way {
+  struct Path {
     uint32_t from, to;
     int64_t key;
-    auto operator<=>(const Way&) const = default;
+    auto operator<=>(const Path&) const = default;
   };
-  // Memory that one rank gives to another one to copy from. It stays as it is until it was taken.
-  struct Offer {
+  // Memory that one rank gives to another one to copy from. It must not change until it is released.
+  struct Buffer {
     const void* data = nullptr;  // in host memory, or in that of `device` if `fence` is not null
     size_t bytes = 0;
     Device* device = nullptr;
     mge_fence* fence = nullptr;  // the data is there when it has reached `value`
     uint64_t value = 0;
   };
-  // The end of the use of an offer. Without a fence, it has ended.
-  struct Taken {
+  // The end of the use of a buffer. Without a fence, it has ended.
+  struct Released {
     mge_fence* fence = nullptr;
     uint64_t value = 0;
   };
   bool IsDirect(uint32_t from, uint32_t to) const { return direct_[from * ranks() + to]; }
-  void Give(const Way& way, const Offer& offer);
-  // Waits for an offer, and begins its use: the caller must call Take(). Fails with kCancelled after Abort().
-  absl::StatusOr<Offer> AwaitOffer(const Way& way);
-  void Take(const Way& way, const Taken& taken);
-  // Returns the end of the use of an offer, which it removes. After Abort(), an offer that no rank uses yet has ended.
-  Taken AwaitTaken(const Way& way);
+  void Submit(const Path& path, const Buffer& buffer);
+  // Waits for a buffer, and begins its use: the caller must call Release(). Fails with kCancelled after Abort().
+  absl::StatusOr<Buffer> WaitForBuffer(const Path& path);
+  void Release(const Path& path, const Released& released);
+  // Returns the end of the use of a buffer, which it removes. After Abort(), a buffer that no rank uses yet has ended.
+  Released WaitForRelease(const Path& path);
 
  private:
   struct Exchanged {
-    Offer offer;
-    bool in_use = false;  // the other rank will set `taken`
-    std::optional<Taken> taken;
+    Buffer buffer;
+    bool in_use = false;  // the other rank will set `released`
+    std::optional<Released> released;
   };
   // Waits until all ranks have called it. The last one calls `complete` before the others go on; all return its status.
-  absl::Status Meet(const std::function<absl::Status()>& complete);
+  absl::Status Join(const std::function<absl::Status()>& complete);
   absl::Status SumAll();
   absl::Status Aborted() const;
 
@@ -89,12 +89,12 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   std::mutex mutex_;
   std::condition_variable changed_;
   uint32_t waiting_ = 0;                        // guarded by mutex_
-  uint64_t meetings_ = 0;                       // guarded by mutex_
-  absl::Status result_ = {};                    // of the latest meeting; guarded by mutex_
-  std::vector<std::vector<Operand>> operands_;  // by rank; each rank writes its own before a meeting
+  uint64_t joins_ = 0;                          // guarded by mutex_
+  absl::Status result_ = {};                    // of the latest Join(); guarded by mutex_
+  std::vector<std::vector<Operand>> operands_;  // by rank; each rank writes its own before Join()
   std::vector<bool> direct_;                    // by the rank that sends, then by the one that receives
-  std::map<Way, Exchanged> offers_;             // guarded by mutex_
-  std::vector<Tensor> sums_;                    // written by the last rank in a meeting
+  std::map<Path, Exchanged> buffers_;           // guarded by mutex_
+  std::vector<Tensor> sums_;                    // written by the last rank in Join()
 };
 
 }  // namespace mge

@@ -105,7 +105,7 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     MGE_RETURN_IF_ERROR(read.status());
     if (read->name.empty()) return Invalid("an initializer has no name");
     if (auto known = scope.names.find(read->name); known != scope.names.end()) {
-      info_.liberties.push_back(fmt::format("initializer '{}' is duplicate: the last one is used", read->name));
+      info_.deviations.push_back(fmt::format("initializer '{}' is duplicate: the last one is used", read->name));
       Value& value = frames_[scope.frame].graph.value(known->second);
       value.type = {read->tensor.dtype(), true, read->tensor.shape(), {}};
       value.constant = std::move(read->tensor);
@@ -277,7 +277,7 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   auto opset = opsets.find(node.domain);
   const bool known = !node.domain.empty() && FindOp(node.domain, node.op);
   if (opset == opsets.end() && known) {
-    info_.liberties.push_back(
+    info_.deviations.push_back(
         fmt::format("{}: domain '{}' is not imported: version 1 is used", NodePlace(node), node.domain));
   } else if (opset == opsets.end()) {
     return Invalid(
@@ -304,14 +304,14 @@ absl::Status GraphReader::ReadNode(Bytes bytes, const Scope& scope) {
   if (auto_pad.empty()) node.attrs.Remove("auto_pad");  // some exporters write "" for NOTSET
   const bool has_pads = std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; });
   if (has_pads && !auto_pad.empty() && auto_pad != "NOTSET") {
-    info_.liberties.push_back(fmt::format("{} has auto_pad and pads: auto_pad is used", NodePlace(node)));
+    info_.deviations.push_back(fmt::format("{} has auto_pad and pads: auto_pad is used", NodePlace(node)));
   }
   Graph& graph = frames_.back().graph;
   const NodeId id = graph.AddNode(std::move(node));
   MGE_RETURN_IF_ERROR(AddWhere(BindNode(graph, id), model_.source.place));
   const Node& bound = graph.node(id);
   const std::string deviation = bound.def->deviation ? bound.def->deviation(graph, bound) : std::string();
-  if (!deviation.empty()) info_.liberties.push_back(fmt::format("{}: {}", NodePlace(bound), deviation));
+  if (!deviation.empty()) info_.deviations.push_back(fmt::format("{}: {}", NodePlace(bound), deviation));
   return absl::OkStatus();
 }
 
@@ -323,7 +323,7 @@ absl::Status GraphReader::ReadOutputs(const GraphParts& parts, const Scope& scop
       return Invalid(fmt::format("nothing computes output '{}' of the graph", output.name));
     }
     if (is_main && !seen.insert(output.name).second) {
-      info_.liberties.push_back(fmt::format("output '{}' is listed twice: it is returned twice", output.name));
+      info_.deviations.push_back(fmt::format("output '{}' is listed twice: it is returned twice", output.name));
     }
     MGE_ASSIGN_OR_RETURN(ValueId id, Use(scope, output.name, "the graph's outputs"));
     if (id == kNone) return Invalid(fmt::format("output '{}' of a body is an absent input", output.name));

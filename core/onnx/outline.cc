@@ -52,8 +52,8 @@ class OutlineReader {
 
  private:
   void Note(std::string sentence) {
-    constexpr size_t kMostNotes = 100;
-    if (out_.notes.size() < kMostNotes) out_.notes.push_back(std::move(sentence));
+    constexpr size_t kMaxNotes = 100;
+    if (out_.notes.size() < kMaxNotes) out_.notes.push_back(std::move(sentence));
   }
 
   absl::Status ReadOpset(Bytes message) {

@@ -119,7 +119,7 @@ absl::StatusOr<Model> Read(const WireSource& source, DataFolders folders, const 
   if (opsets.empty()) {
     opsets.emplace("", 1);  // the only version before IR version 3
   } else if (model.info.ir_version < kFirstIrWithOpsets) {
-    model.info.liberties.push_back(
+    model.info.deviations.push_back(
         fmt::format("IR version {} has no operator sets: those that the model imports are used", model.info.ir_version));
   }
   for (const auto& [domain, version] : opsets) model.info.opsets.push_back({domain, version});
@@ -140,7 +140,7 @@ absl::StatusOr<Model> Read(const WireSource& source, DataFolders folders, const 
   ModelContext context{source, tensors, functions, opsets, options};
   GraphReader reader(context, model.info);
   MGE_ASSIGN_OR_RETURN(model.graph, reader.ReadMain(parts.graph));
-  if (external.has_checksums()) model.info.liberties.push_back("the checksums of its external data are not checked");
+  if (external.has_checksums()) model.info.deviations.push_back("the checksums of its external data are not checked");
   model.file = source.file;
   return model;
 }

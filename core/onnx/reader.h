@@ -74,7 +74,7 @@ struct ModelInfo {
   // set them.
   std::vector<std::string> fixed_inputs;
   // One sentence for each tolerated violation of ONNX's rules: the violation, and how the reader interprets it.
-  std::vector<std::string> liberties;
+  std::vector<std::string> deviations;
   std::vector<std::string> densified;  // names of sparse initializers, which are dense constants of the graph
 };
 

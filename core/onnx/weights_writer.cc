@@ -14,7 +14,7 @@
 namespace mge::onnx {
 namespace {
 
-constexpr size_t kMostBytes = (size_t{1} << 31) - 1;  // protobuf's limit for a message
+constexpr size_t kMaxBytes = (size_t{1} << 31) - 1;  // protobuf's limit for a message
 
 // The bytes of a message, in pieces. Large pieces are views.
 class Pieces {
@@ -134,7 +134,7 @@ absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& 
   if (!missing.empty()) {
     return Fail(errors::kBadInput, fmt::format("the model has no initializer '{}'", missing.begin()->first));
   }
-  if (out.total() > kMostBytes) {
+  if (out.total() > kMaxBytes) {
     return Fail(errors::kLimit, fmt::format("the model would have {} bytes, more than an ONNX file can have", out.total()),
                 {.where = path});
   }

@@ -36,7 +36,7 @@ class BackendCommunicator final : public Communicator {
     MGE_RETURN_IF_ERROR(OpenForCollectives(device));
     auto out = std::make_shared<BackendCommunicator>(device, group.rank, group.ranks);
     const std::string what = fmt::format("joining the group as rank {} of {}", group.rank, group.ranks);
-    MGE_RETURN_IF_ERROR(AskDevice(device, what, [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(QueryDevice(device, what, [&](mge_error* e) {
       return out->api().create(device.handle(), group.id.data(), group.rank, group.ranks,
                                static_cast<uint64_t>(group.timeout.count()), &out->handle_, e);
     }));
@@ -90,7 +90,7 @@ class BackendCommunicator final : public Communicator {
 absl::StatusOr<CollectiveId> NewCollectiveId(Device& device) {
   MGE_RETURN_IF_ERROR(OpenForCollectives(device));
   CollectiveId id = {};
-  MGE_RETURN_IF_ERROR(AskDevice(device, "creating the id of a group of ranks", [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "creating the id of a group of ranks", [&](mge_error* e) {
     return device.backend().plugin().collective->unique_id(id.data(), e);
   }));
   return id;

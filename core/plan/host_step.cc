@@ -146,14 +146,14 @@ mge_code RunHostStep(const void* args, const mge_run* run) {
 
 mge_code RunCopyStep(const void* args, const mge_run* run) {
   // Pieces of copies that are shared by default, and the number and alignment of those that a setting shares.
-  static constexpr uint64_t kMostPiece = kSharedCopyBytes / 2, kPieces = 16, kLine = 64;
+  static constexpr uint64_t kMaxPiece = kSharedCopyBytes / 2, kPieces = 16, kLine = 64;
   const auto& step = *static_cast<const CopyStepArgs*>(args);
   if (step.staged) reinterpret_cast<const HostRun*>(run)->environment->CountStaged(step.bytes);
   struct Copy {
     char *from, *to;
     uint64_t bytes, piece;
   } copy = {static_cast<char*>(Address(run, step.from)), static_cast<char*>(Address(run, step.to)), step.bytes,
-            step.bytes >= kSharedCopyBytes ? kMostPiece : (step.bytes / kPieces + kLine) / kLine * kLine};
+            step.bytes >= kSharedCopyBytes ? kMaxPiece : (step.bytes / kPieces + kLine) / kLine * kLine};
   auto piece = [](void* self, uint64_t i) {
     const auto& c = *static_cast<const Copy*>(self);
     std::memcpy(c.to + i * c.piece, c.from + i * c.piece, std::min(c.piece, c.bytes - i * c.piece));

@@ -11,7 +11,7 @@
 namespace mge {
 namespace {
 
-constexpr size_t kMostEvicted = 4096;  // limit of the signatures in evicted_
+constexpr size_t kMaxEvicted = 4096;  // limit of the signatures in evicted_
 
 size_t HashOf(std::span<const InputType> inputs, std::span<const IoPlace> outputs) {
   uint64_t hash = inputs.size();
@@ -150,7 +150,7 @@ bool PlanCache::EvictOldest(Evicted& evicted) {
 }
 
 void PlanCache::Evict(Entries::iterator entry) {
-  if (evicted_.size() >= kMostEvicted) evicted_.clear();
+  if (evicted_.size() >= kMaxEvicted) evicted_.clear();
   evicted_.insert(entry->hash);
   auto [first, last] = by_hash_.equal_range(entry->hash);
   by_hash_.erase(std::find_if(first, last, [&](const auto& known) { return known.second == entry; }));

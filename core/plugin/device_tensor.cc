@@ -48,7 +48,7 @@ const mge_memory_handles_api* HandlesOf(const Backend& backend) {
 // Copies within a device, or between it and memory that its queues can access.
 absl::Status CopyOnQueue(Device& device, void* to, const void* from, size_t bytes) {
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> queue, SyncQueue::Create(device));
-  MGE_RETURN_IF_ERROR(AskDevice(
+  MGE_RETURN_IF_ERROR(QueryDevice(
       device, "copying", [&](mge_error* e) { return device.queue_api()->copy(queue->handle(), to, from, bytes, e); }));
   return queue->Finish();
 }
@@ -135,7 +135,7 @@ absl::StatusOr<Tensor> DeviceMemory::WrapHandle(Device& device, DType dtype, Sha
   }
   mge_slab slab = {};
   slab.struct_size = sizeof(slab);
-  MGE_RETURN_IF_ERROR(AskDevice(device, "wrapping memory by its handle", [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "wrapping memory by its handle", [&](mge_error* e) {
     return handles->wrap(device.handle(), handle, offset + bytes, &slab, e);
   }));
   memory->handles_ = handles;

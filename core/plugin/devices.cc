@@ -34,7 +34,7 @@ bool Outranks(const std::shared_ptr<Device>& a, const std::shared_ptr<Device>& b
 }
 
 // Removes the devices that are the same hardware as a preferred device of the list. Returns the pairs (removed, preferred).
-std::vector<std::pair<Device*, Device*>> RemoveTwins(std::vector<std::shared_ptr<Device>>& list) {
+std::vector<std::pair<Device*, Device*>> MergeDuplicates(std::vector<std::shared_ptr<Device>>& list) {
   std::map<std::string, std::shared_ptr<Device>> winners;
   for (const auto& d : list) {
     const std::string& fingerprint = d->description().fingerprint;
@@ -180,7 +180,7 @@ void Devices::NumberClass(const std::string& cls, List& added) {
     }
   }
   added.insert(added.end(), list.begin(), list.end());
-  const std::vector<std::pair<Device*, Device*>> twins = RemoveTwins(list);
+  const std::vector<std::pair<Device*, Device*>> twins = MergeDuplicates(list);
   std::sort(list.begin(), list.end(), NumberedBefore);
   for (size_t i = 0; i < list.size(); ++i) {
     list[i]->number_ = static_cast<int>(i);
@@ -202,7 +202,7 @@ void Devices::NumberGpus() {
       if (d->Is(MGE_DEVICE_GPU) && d->number() >= 0) list.push_back(d);
     }
   }
-  RemoveTwins(list);
+  MergeDuplicates(list);
   std::sort(list.begin(), list.end(), NumberedBefore);
   for (size_t i = 0; i < list.size(); ++i) {
     list[i]->gpu_name_ = fmt::format("gpu{}", i);

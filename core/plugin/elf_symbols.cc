@@ -18,9 +18,9 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMostSymbols = 1 << 17;
+constexpr uint64_t kMaxSymbols = 1 << 17;
 constexpr size_t kLongestName = 256;
-constexpr uint64_t kMostNameBytes = kMostSymbols * kLongestName;
+constexpr uint64_t kMaxNameBytes = kMaxSymbols * kLongestName;
 constexpr size_t kNamed = 5;  // number of unexpected symbols named in a message
 
 std::string_view TextAt(const std::vector<char>& names, uint64_t offset) {
@@ -46,10 +46,10 @@ absl::Status ReadElfSymbols(const std::string& path, const std::function<void(st
   for (const Elf64_Shdr& section : sections) {
     if (section.sh_type != SHT_DYNSYM || section.sh_link >= sections.size()) continue;
     const uint64_t count = section.sh_size / sizeof(Elf64_Sym);
-    if (count > kMostSymbols) return NotSound(path, fmt::format("it has more than {} dynamic symbols", kMostSymbols));
+    if (count > kMaxSymbols) return NotSound(path, fmt::format("it has more than {} dynamic symbols", kMaxSymbols));
     const std::vector<Elf64_Sym> symbols = file.Table<Elf64_Sym>(section.sh_offset, count);
     const Elf64_Shdr& text = sections[section.sh_link];
-    const std::vector<char> names = file.Table<char>(text.sh_offset, std::min<uint64_t>(text.sh_size, kMostNameBytes));
+    const std::vector<char> names = file.Table<char>(text.sh_offset, std::min<uint64_t>(text.sh_size, kMaxNameBytes));
     for (size_t k = 1; k < symbols.size(); ++k) {
       const Elf64_Sym& symbol = symbols[k];
       const bool exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_shndx < SHN_LORESERVE &&

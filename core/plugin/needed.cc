@@ -18,7 +18,7 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMostRows = 4096;  // limit on rows of the dynamic section, and on segments
+constexpr uint64_t kMaxRows = 4096;  // limit on rows of the dynamic section, and on segments
 constexpr uint64_t kLongestText = 1 << 16;
 
 // A range of the file: from an address of the loaded object to the end of its segment.
@@ -54,7 +54,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
     return unsound("it is not a 64-bit ELF file");
   }
   const std::vector<Elf64_Phdr> segments = file.Table<Elf64_Phdr>(header->e_phoff, header->e_phnum);
-  if (segments.size() != header->e_phnum || segments.size() > kMostRows) {
+  if (segments.size() != header->e_phnum || segments.size() > kMaxRows) {
     return unsound("its program headers are outside of the file, or there are too many");
   }
   std::vector<Elf64_Dyn> rows;
@@ -62,7 +62,7 @@ absl::StatusOr<ElfNeeds> ReadElfNeeds(const std::string& path) {
   for (const Elf64_Phdr& segment : segments) {
     if (segment.p_type != PT_DYNAMIC) continue;
     const uint64_t count = segment.p_filesz / sizeof(Elf64_Dyn);
-    const std::vector<Elf64_Dyn> table = file.Table<Elf64_Dyn>(segment.p_offset, std::min(count, kMostRows - rows.size()));
+    const std::vector<Elf64_Dyn> table = file.Table<Elf64_Dyn>(segment.p_offset, std::min(count, kMaxRows - rows.size()));
     auto end = std::find_if(table.begin(), table.end(), [](const Elf64_Dyn& row) { return row.d_tag == DT_NULL; });
     if (end == table.end() && table.size() < count) {
       return unsound("its dynamic section has no end, or is outside of the file");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::chrono::minutes kLimit{1};  // the time limit of one wait
 constexpr size_t kPiece = 4 << 20;         // the largest piece of a copy in bytes
-constexpr size_t kLeastPiece = SyncQueue::kLeastStaging / 2;
+constexpr size_t kMinPiece = SyncQueue::kMinStaging / 2;
 
 }  // namespace
 
@@ -59,10 +59,10 @@ SyncQueue::SyncQueue(std::unique_ptr<State> state) : state_(std::move(state)) {}
 absl::StatusOr<std::unique_ptr<SyncQueue>> SyncQueue::Create(Device& device, int32_t kind) {
   MGE_RETURN_IF_ERROR(device.Open());
   auto state = std::make_unique<State>(device);
-  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a queue",
-                                [&](mge_error* e) { return state->api.create(device.handle(), kind, &state->queue, e); }));
-  MGE_RETURN_IF_ERROR(AskDevice(device, "creating a fence",
-                                [&](mge_error* e) { return state->api.fence_create(device.handle(), &state->fence, e); }));
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "creating a queue",
+                                  [&](mge_error* e) { return state->api.create(device.handle(), kind, &state->queue, e); }));
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "creating a fence",
+                                  [&](mge_error* e) { return state->api.fence_create(device.handle(), &state->fence, e); }));
   return std::unique_ptr<SyncQueue>(new SyncQueue(std::move(state)));
 }
 
@@ -84,8 +84,8 @@ void SyncQueue::Uses(std::shared_ptr<void> memory) { state_->used.push_back(std:
 
 absl::Status SyncQueue::Signal() {
   State& s = *state_;
-  return AskDevice(s.device, "signalling a fence",
-                   [&](mge_error* e) { return s.api.signal(s.queue, s.fence, ++s.value, e); });
+  return QueryDevice(s.device, "signalling a fence",
+                     [&](mge_error* e) { return s.api.signal(s.queue, s.fence, ++s.value, e); });
 }
 
 absl::Status SyncQueue::Wait(uint64_t value, const StopControl* stop) {
@@ -94,7 +94,7 @@ absl::Status SyncQueue::Wait(uint64_t value, const StopControl* stop) {
   MGE_ASSIGN_OR_RETURN(mge_code code, WaitForFence(s.api, s.fence, value, stop, kLimit));
   if (code == MGE_OK) return absl::OkStatus();
   // Gets the text of the error.
-  return AskDevice(s.device, "waiting for a queue", [&](mge_error* e) { return s.api.host_wait(s.fence, value, 0, e); });
+  return QueryDevice(s.device, "waiting for a queue", [&](mge_error* e) { return s.api.host_wait(s.fence, value, 0, e); });
 }
 
 absl::Status SyncQueue::Finish(const StopControl* stop) {
@@ -107,13 +107,13 @@ absl::Status SyncQueue::Finish(const StopControl* stop) {
 absl::Status SyncQueue::Stage(size_t bytes, const StopControl* stop) {
   State& s = *state_;
   if (std::min(bytes, kPiece) <= s.wanted) return absl::OkStatus();
-  size_t piece = std::min(std::bit_ceil(std::max(bytes, kLeastPiece)), kPiece);
+  size_t piece = std::min(std::bit_ceil(std::max(bytes, kMinPiece)), kPiece);
   MGE_RETURN_IF_ERROR(Wait(std::max(s.half_use[0], s.half_use[1]), stop));
   s.ReleaseStaging();
   MGE_ASSIGN_OR_RETURN(s.pool, s.device.PoolOf(MGE_MEMORY_PINNED));
   const size_t wanted = piece;
   absl::StatusOr<mge_reservation> taken = s.pool->Acquire(2 * piece);
-  while (absl::IsResourceExhausted(taken.status()) && piece > kLeastPiece) taken = s.pool->Acquire(2 * (piece /= 2));
+  while (absl::IsResourceExhausted(taken.status()) && piece > kMinPiece) taken = s.pool->Acquire(2 * (piece /= 2));
   MGE_ASSIGN_OR_RETURN(s.staging, std::move(taken));
   s.piece = piece;
   s.wanted = wanted;
@@ -131,7 +131,7 @@ absl::Status SyncQueue::Upload(void* to, const void* from, size_t bytes, const S
     const size_t half = &free_at == s.half_use ? 0 : s.piece;
     MGE_RETURN_IF_ERROR(Wait(free_at, stop));
     std::memcpy(static_cast<char*>(s.staging.host_address) + half, source + done, part);
-    MGE_RETURN_IF_ERROR(AskDevice(s.device, "copying", [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(QueryDevice(s.device, "copying", [&](mge_error* e) {
       return s.api.copy(s.queue, target + done, static_cast<char*>(s.staging.address) + half, part, e);
     }));
     MGE_RETURN_IF_ERROR(Signal());
@@ -146,7 +146,7 @@ absl::Status SyncQueue::Download(void* to, const void* from, size_t bytes, const
   MGE_RETURN_IF_ERROR(Wait(std::max(s.half_use[0], s.half_use[1]), stop));
   for (size_t done = 0, part; done < bytes; done += part) {
     part = std::min(bytes - done, s.piece);
-    MGE_RETURN_IF_ERROR(AskDevice(s.device, "copying", [&](mge_error* e) {
+    MGE_RETURN_IF_ERROR(QueryDevice(s.device, "copying", [&](mge_error* e) {
       return s.api.copy(s.queue, s.staging.address, static_cast<const char*>(from) + done, part, e);
     }));
     MGE_RETURN_IF_ERROR(Signal());

@@ -19,7 +19,7 @@ namespace mge {
 class SyncQueue {
  public:
   // The minimum of page-locked memory that a copy needs, in bytes. A copy uses up to 8 MiB if that much is available.
-  static constexpr size_t kLeastStaging = 8 << 10;
+  static constexpr size_t kMinStaging = 8 << 10;
 
   // Opens the device and creates a queue. The device must have a queue table.
   static absl::StatusOr<std::unique_ptr<SyncQueue>> Create(Device& device, int32_t kind = MGE_QUEUE_COMPUTE);

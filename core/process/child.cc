@@ -25,7 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostUnread = 1 << 20;  // bytes of a child's report or output that are kept
+constexpr size_t kMaxUnread = 1 << 20;  // bytes of a child's report or output that are kept
 
 // Returns a copy of a descriptor above those that a child replaces: dup2() of one onto itself would keep O_CLOEXEC.
 Fd Above(const Fd& low) { return Fd(fcntl(low.get(), F_DUPFD_CLOEXEC, kReportFd + 1)); }
@@ -63,7 +63,7 @@ void ReadInto(Fd& fd, std::string& text) {
   const ssize_t n = fd.valid() ? read(fd.get(), buffer, sizeof(buffer)) : -1;
   if (n > 0) text.append(buffer, static_cast<size_t>(n));
   if (n == 0) fd = Fd();
-  if (text.size() > kMostUnread) text.erase(0, text.size() - kMostUnread / 2);
+  if (text.size() > kMaxUnread) text.erase(0, text.size() - kMaxUnread / 2);
 }
 
 }  // namespace

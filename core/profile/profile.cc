@@ -79,7 +79,7 @@ int32_t Profile::Find(const Plan& plan) const {
 
 void Profile::Add(ProfiledRun run) {
   std::lock_guard lock(mutex_);
-  if (spans_ >= kMostSpans) {
+  if (spans_ >= kMaxSpans) {
     ++recording_.dropped;
     return;
   }

@@ -103,13 +103,13 @@ class Profile {
   int32_t IndexOf(const std::shared_ptr<const Plan>& plan, int32_t parent, int32_t parent_step, std::string_view body);
   // Returns an index of an existing plan, whatever step it ran for, or -1 if it did not run.
   int32_t Find(const Plan& plan) const;
-  // Adds a run. If the profile already has kMostSpans spans, only counts the run in `dropped`.
+  // Adds a run. If the profile already has kMaxSpans spans, only counts the run in `dropped`.
   void Add(ProfiledRun run);
 
   Recording Read() const;  // returns a copy
   void Reset();            // removes all runs
 
-  static constexpr size_t kMostSpans = size_t{1} << 20;
+  static constexpr size_t kMaxSpans = size_t{1} << 20;
 
  private:
   struct Known {

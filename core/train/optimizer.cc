@@ -16,7 +16,7 @@
 namespace mge {
 namespace {
 
-constexpr double kFirstScale = 65536, kLeastScale = 1;
+constexpr double kFirstScale = 65536, kMinScale = 1;
 constexpr int kStepsUntilGrowth = 2000;
 
 bool IsNarrow(DType type) { return type == DType::kF16 || type == DType::kBF16; }
@@ -172,7 +172,7 @@ void MoveScale(Graph& graph, ExpressionBuilder& b, ValueId scale, ValueId finite
   const Term zero = b.Number(0), one = Term(b, count) + 1, old(b, scale);
   const ValueId grows = one > kStepsUntilGrowth - 0.5;
   AddAssign(graph, count, b.Where(finite, b.Where(grows, zero, one), zero).id());
-  const Term halved = Binary("Max", old * 0.5, b.Number(kLeastScale));
+  const Term halved = Binary("Max", old * 0.5, b.Number(kMinScale));
   AddAssign(graph, scale, b.Where(finite, b.Where(grows, old * 2, old), halved).id());
 }
 

@@ -9,9 +9,9 @@
 
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
-#include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/layout.h"
+#include "plugins/gpu/support/library_epilogue.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::cuda {
@@ -175,8 +175,8 @@ class ConvolutionKernel : public Kernel {
   const Task task_;
   const CudnnDevice::Plans plans_;
   const ReadyPlan& plan_;  // one of them
-  gpu::ActivationBehind activation_;
-  gpu::BiasBehind bias_;
+  gpu::ActivationEpilogue activation_;
+  gpu::BiasEpilogue bias_;
 };
 
 // Returns the names of the plans: those that compute with less precision than the type have their own.

@@ -20,7 +20,7 @@ constexpr gpu::LibraryFacts kFacts = {.name = "cuDNN",
                                       .without = "convolutions are slower"};
 // The first with descriptors of devices (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). The header may be newer: a library that does
 // not know one of its attributes refuses the plan.
-constexpr size_t kLeastVersion = 90800;
+constexpr size_t kMinVersion = 90800;
 
 std::string Dotted(size_t version) { return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100); }
 
@@ -33,9 +33,9 @@ Result Cudnn::Load(const char* path) {
   if (Result r = library.Find(#function, &member); !r.ok()) return r;
   MGE_CUDNN_FUNCTIONS(MGE_CUDNN_FIND)
 #undef MGE_CUDNN_FIND
-  if (const size_t found = version(); found / 10000 != CUDNN_MAJOR || found < kLeastVersion) {
+  if (const size_t found = version(); found / 10000 != CUDNN_MAJOR || found < kMinVersion) {
     return library.Missing(library.path() + " has version " + Dotted(found) + ", and this backend needs " +
-                           Dotted(kLeastVersion) + " or a later " + std::to_string(CUDNN_MAJOR) + ".x");
+                           Dotted(kMinVersion) + " or a later " + std::to_string(CUDNN_MAJOR) + ".x");
   }
   return {};
 }

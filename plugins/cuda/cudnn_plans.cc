@@ -10,8 +10,8 @@
 namespace mge::cuda {
 namespace {
 
-constexpr size_t kMostPerKind = 3;      // plans with the same attributes
-constexpr int64_t kMostConfigs = 64;    // that a heuristic may return
+constexpr size_t kMaxPerKind = 3;       // plans with the same attributes
+constexpr int64_t kMaxConfigs = 64;     // that a heuristic may return
 constexpr int64_t kFirstVirtual = 100;  // number of the first intermediate tensor
 
 using Sizes = std::vector<int64_t>;
@@ -183,7 +183,7 @@ void AddPlan(const Cudnn& library, const Descriptor& properties, cudnnDataType_t
   found.attributes = AttributesOf(engine, type);
   if (!config.result().ok() || !engine.result().ok() || found.attributes & MGE_KERNEL_COMPILES) return;
   auto alike = [&](const ExecutionPlan& p) { return p.attributes == found.attributes; };
-  if (static_cast<size_t>(std::count_if(out->begin(), out->end(), alike)) >= kMostPerKind) return;
+  if (static_cast<size_t>(std::count_if(out->begin(), out->end(), alike)) >= kMaxPerKind) return;
   Descriptor plan(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.Set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config).Set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, properties).Finalize();
   found.workspace = static_cast<uint64_t>(plan.Get<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
@@ -240,7 +240,7 @@ Result FindPlansOf(const Cudnn& library, const Descriptor& properties, const Des
         .Set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, properties)
         .Finalize();
     std::vector<Descriptor> configs;
-    heuristic.GetAll(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMostConfigs, &configs);
+    heuristic.GetAll(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, kMaxConfigs, &configs);
     if (!heuristic.result().ok()) last = heuristic.result();
     for (Descriptor& config : configs) AddPlan(library, properties, type, config, out);
   }

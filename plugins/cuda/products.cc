@@ -7,8 +7,8 @@
 
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
-#include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/column_major.h"
+#include "plugins/gpu/support/library_epilogue.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::cuda {
@@ -48,8 +48,8 @@ struct Operation {
   int choice_count = 0;
   bool has_double_scale = false;
   ColumnMajorProduct product;
-  bool activation_behind = false;  // computed by a kernel of its own
-  bool writes_before = false;      // the library also writes the activation's argument
+  bool activation_epilogue = false;  // computed by a kernel of its own
+  bool writes_before = false;        // the library also writes the activation's argument
 };
 
 // Sets descriptors of the library, and remembers the first error.
@@ -101,8 +101,8 @@ Result Describe(const CublasLt& library, const Mode& mode, bool before, Operatio
   op->has_double_scale = mode.scale == CUDA_R_64F;
   cublasLtEpilogue_t epilogue;
   op->writes_before = before;
-  op->activation_behind = (p.before >= 0 && !before) || !EpilogueOf(p.activation.kind, p.bias >= 0, &epilogue);
-  if (op->activation_behind) EpilogueOf(gpu::kNoActivation, p.bias >= 0, &epilogue);
+  op->activation_epilogue = (p.before >= 0 && !before) || !EpilogueOf(p.activation.kind, p.bias >= 0, &epilogue);
+  if (op->activation_epilogue) EpilogueOf(gpu::kNoActivation, p.bias >= 0, &epilogue);
   if (before) epilogue = p.bias >= 0 ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
 
   Builder b(library);
@@ -202,7 +202,7 @@ class ProductKernel : public Kernel {
       if (Result r = k.Multiply(k.ops_[i], slots[i], bound.workspace, run); !r.ok()) {
         return Report(run->error, r.code(), r.text());
       }
-      if (!k.ops_[i].activation_behind) continue;
+      if (!k.ops_[i].activation_epilogue) continue;
       const ColumnMajorProduct& p = k.ops_[i].product;
       const mge_code code =
           k.activation_.Run(run, At<void>(run, slots[i].before), At<void>(run, slots[i].y), p.elements(), p.activation);
@@ -225,7 +225,7 @@ class ProductKernel : public Kernel {
           library.set_operation(&desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &before, sizeof(before));
       if (Result r = library.ResultOf(status, "cublasLtMatmulDescSetAttribute"); !r.ok()) return r;
     }
-    const Slot& y = op.activation_behind ? x.before : x.y;
+    const Slot& y = op.activation_epilogue ? x.before : x.y;
     const float alpha = static_cast<float>(op.product.alpha), beta = static_cast<float>(op.product.beta);
     const void* alpha_at = op.has_double_scale ? static_cast<const void*>(&op.product.alpha) : &alpha;
     const void* beta_at = op.has_double_scale ? static_cast<const void*>(&op.product.beta) : &beta;
@@ -246,7 +246,7 @@ class ProductKernel : public Kernel {
   const std::vector<Operation> ops_;
   const size_t choice_;
   const uint64_t workspace_;
-  gpu::ActivationBehind activation_;
+  gpu::ActivationEpilogue activation_;
 };
 
 struct ProductRow {

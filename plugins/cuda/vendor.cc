@@ -43,14 +43,14 @@ static_assert(sizeof(ncclUniqueId) == sizeof(NcclId) && ncclInProgress == int{kN
 std::string Decimal(int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); }
 
 constexpr const char* kLibraries[] = {"libcuda.so.1"};
-constexpr int kLeastCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
-constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;         // drivers accept code of all toolkits of their major version
+constexpr int kMinCapability = MGE_CUDA_LEAST_CAPABILITY;  // 10 * major + minor
+constexpr int kToolkit = CUDA_VERSION / 1000 * 1000;       // drivers accept code of all toolkits of their major version
 
 // Machine code runs on devices of its major version, from its minor version on. Other devices get the intermediate code,
 // which is that of the oldest.
 int CodeCapability(int major, int minor) {
   constexpr int kCompiled[] = {MGE_CUDA_CAPABILITIES};
-  int best = kLeastCapability;
+  int best = kMinCapability;
   for (const int code : kCompiled) {
     if (code / 10 == major && code % 10 <= minor) best = std::max(best, code);
   }
@@ -95,9 +95,9 @@ const Vendor& TheVendor() {
       // The CUDA C++ Programming Guide, "Arithmetic Instructions": 64 or 128 multiply-adds.
       .operations_per_clock = [](int major, int minor) { return 10 * major + minor <= 80 ? 128 : 256; },
       .refusal = [](int major, int minor) -> std::string {
-        if (10 * major + minor >= kLeastCapability) return {};
+        if (10 * major + minor >= kMinCapability) return {};
         return "its compute capability " + Decimal(major, minor) + " is older than " +
-               Decimal(kLeastCapability / 10, kLeastCapability % 10) + ", for which this backend was built";
+               Decimal(kMinCapability / 10, kMinCapability % 10) + ", for which this backend was built";
       },
       .code_capability = CodeCapability,
       .version_text = [](int version) { return Decimal(version / 1000, version % 1000 / 10); },

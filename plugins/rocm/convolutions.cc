@@ -13,9 +13,9 @@
 
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
-#include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/convolution.h"
 #include "plugins/gpu/support/layout.h"
+#include "plugins/gpu/support/library_epilogue.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::rocm {
@@ -181,8 +181,8 @@ class ConvolutionKernel : public Kernel {
   const Convolution& conv_ = task_.conv;
   const MiopenSolution solution_;
   MiopenConvolution convolution_;
-  gpu::ActivationBehind activation_;
-  gpu::BiasBehind add_;
+  gpu::ActivationEpilogue activation_;
+  gpu::BiasEpilogue add_;
 };
 
 // The number of a candidate: that of its solution, and its layout.

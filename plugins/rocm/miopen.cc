@@ -19,7 +19,7 @@ constexpr gpu::LibraryFacts kFacts = {.name = "MIOpen",
                                       .install = "install miopen-hip",
                                       .without = "convolutions are slower"};
 
-constexpr size_t kMostOffers = 8;
+constexpr size_t kMaxOffers = 8;
 
 }  // namespace
 
@@ -126,7 +126,7 @@ Result MiopenDevice::OffersOf(gpu::Device& device, const MiopenShape& shape, Off
   auto found = std::make_shared<std::vector<Offer>>();
   for (const MiopenSolution& s : all) {
     const bool repeats = std::ranges::count(deterministic, s.id, &MiopenSolution::id) > 0;
-    if (found->size() < kMostOffers) found->push_back({s, repeats});
+    if (found->size() < kMaxOffers) found->push_back({s, repeats});
   }
   *offers = offers_[shape] = std::move(found);
   return {};

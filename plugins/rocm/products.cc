@@ -9,8 +9,8 @@
 
 #include "device.h"
 #include "plugins/gpu/runtime/queue.h"
-#include "plugins/gpu/support/behind.h"
 #include "plugins/gpu/support/column_major.h"
+#include "plugins/gpu/support/library_epilogue.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::rocm {
@@ -111,8 +111,8 @@ class ProductKernel : public Kernel {
   Device& device_;
   const std::vector<ColumnMajorProduct> products_;
   const Types& types_;
-  gpu::ActivationBehind activation_;
-  gpu::BiasBehind bias_;
+  gpu::ActivationEpilogue activation_;
+  gpu::BiasEpilogue bias_;
 };
 
 struct ProductRow {

@@ -13,7 +13,7 @@
 namespace mge::fuzz {
 namespace {
 
-constexpr int64_t kMostElements = 1 << 20;  // largest number of elements of a generated input
+constexpr int64_t kMaxElements = 1 << 20;  // largest number of elements of a generated input
 // A wide tolerance, because sums of random numbers cancel and the rest depends on the order of the terms.
 constexpr cli::Tolerance kTolerance = {.relative = 2e-2, .absolute = 2e-3};
 constexpr int kInternalId = 101, kIndexId = 309;
@@ -28,7 +28,7 @@ bool IsLarge(const Session& session) {
   for (size_t i = 0; i < session.input_count(); ++i) {
     double elements = 1;
     for (int64_t d : session.input_dims(i)) elements *= static_cast<double>(std::max<int64_t>(d, 1));
-    if (elements > kMostElements) return true;
+    if (elements > kMaxElements) return true;
   }
   return false;
 }

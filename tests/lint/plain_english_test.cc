@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wordings that make comments hard to read. Their list, with the better words, is tests/lint/plain_english.txt.
+// Wordings that make comments and names hard to read. Their list, with the better words, is tests/lint/plain_english.txt.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -13,7 +13,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr char kList[] = "tests/lint/plain_english.txt";
-const std::set<std::string> kKinds = {"start", "sentence", "word", "verb"};
+const std::set<std::string> kKinds = {"start", "sentence", "word", "verb", "name"};
 
 // A row of the list.
 struct Offence {
@@ -158,6 +158,7 @@ bool Offends(const Offence& offence, const std::string& text, size_t offset) {
 Violations CheckComments(const Tree& tree) {
   Violations out;
   std::vector<Offence> offences = ReadOffences(tree, out);
+  std::erase_if(offences, [](const Offence& row) { return row.kind == "name"; });
   for (const File& file : tree.files()) {
     bool ours = false, comments = IsCpp(file.path);
     for (const char* folder : {"core/", "plugins/", "sdk/", "tests/"}) ours = ours || StartsWith(file.path, folder);
@@ -176,6 +177,63 @@ Violations CheckComments(const Tree& tree) {
     }
   }
   return out;
+}
+
+// Returns the names of a line of code. What stands in quotes is text.
+std::vector<std::string> NamesIn(const std::string& line) {
+  std::vector<std::string> names;
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (quote) {
+      if (line[i] == '\\') {
+        ++i;
+      } else if (line[i] == quote) {
+        quote = 0;
+      }
+    } else if (line[i] == '"') {
+      quote = line[i];
+    } else if (IsWordCharacter(line[i])) {
+      const size_t begin = i;
+      while (i + 1 < line.size() && IsWordCharacter(line[i + 1])) ++i;
+      names.push_back(line.substr(begin, i + 1 - begin));
+    }
+  }
+  return names;
+}
+
+// Checks the names of functions, types, variables and constants. A row whose text ends in * forbids a beginning.
+Violations CheckNames(const Tree& tree) {
+  Violations out;
+  std::vector<Offence> rows = ReadOffences(tree, out);
+  std::erase_if(rows, [](const Offence& row) { return row.kind != "name"; });
+  for (const File& file : tree.files()) {
+    if (!IsCpp(file.path)) continue;
+    for (size_t i = 0; i < file.code.size(); ++i) {
+      for (const std::string& name : NamesIn(file.code[i])) {
+        for (const Offence& row : rows) {
+          const bool begins = EndsWith(row.text, "*") && StartsWith(name, row.text.substr(0, row.text.size() - 1));
+          if (begins || name == row.text) out.push_back(At(file, i, name + ": " + row.instead));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+TEST(PlainEnglish, NoNameIsOneOfTheList) {
+  Violations violations = CheckNames(Tree::Read(MGE_SOURCE_DIR));
+  EXPECT_THAT(violations, IsEmpty()) << Join(violations);
+}
+
+TEST(PlainEnglishCheck, FindsNamesAndTheirBeginnings) {
+  Tree tree = {{kList, "name kMost* # write kMax\nname Glance # write ShowSummary\nstart What # the thing\n"},
+               {"core/a.cc",
+                "constexpr int kMostRows = 4;  // kMostRows\nconst char* a = \"kMost \\\" Glance\";\n"
+                "int Glances, AGlance, What = 0;\nvoid F() { Glance(kMost); }\n"},
+               {"core/a.md", "Glance\n"}};
+  EXPECT_THAT(CheckNames(tree), ElementsAre("core/a.cc:1: kMostRows: write kMax", "core/a.cc:4: Glance: write ShowSummary",
+                                            "core/a.cc:4: kMost: write kMax"));
+  EXPECT_THAT(CheckComments(tree), IsEmpty());
 }
 
 TEST(PlainEnglish, NoCommentUsesAWordingOfTheList) {

@@ -27,7 +27,7 @@ constexpr int64_t kUsualSizes[] = {1,  16, 224, 2,   4,   8,   32,  64,  128, 25
                                    80, 96, 160, 192, 320, 384, 448, 640, 768, 1280, 1536, 2048, 4096, 16000};
 // Returns the shapes to try for inputs that declare no rank.
 std::vector<Shape> Forms() { return {{}, {1}, {1, kLength}, {1, kLength, kLength}, {1, 3, kImageSize, kImageSize}}; }
-constexpr size_t kMostModelSizes = 32;
+constexpr size_t kMaxModelSizes = 32;
 constexpr int64_t kLargestModelSize = 1 << 16;
 constexpr int kRounds = 3;
 // Returns the maximum number of type inferences in a search. It is smaller for larger graphs.
@@ -88,7 +88,7 @@ std::vector<int64_t> ModelSizes(const Graph& graph) {
   std::vector<std::pair<int64_t, int>> sorted(counts.begin(), counts.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::vector<int64_t> out;
-  for (size_t i = 0; i < sorted.size() && i < kMostModelSizes; ++i) out.push_back(sorted[i].first);
+  for (size_t i = 0; i < sorted.size() && i < kMaxModelSizes; ++i) out.push_back(sorted[i].first);
   return out;
 }
 

@@ -16,7 +16,7 @@ namespace mge {
 namespace {
 
 constexpr int64_t kSmallIntegers = 10;  // integers are 0..9 by default
-constexpr int kMostSteps = 64;          // maximum number of nodes followed from an input
+constexpr int kMaxSteps = 64;           // maximum number of nodes followed from an input
 
 // Returns a pseudorandom number for a counter. It is the same on every machine.
 uint64_t Mix(uint64_t x) {
@@ -177,7 +177,7 @@ absl::StatusOr<HostValue> MakeExampleValue(const Graph& typed, const std::vector
   }
   MGE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(value.type.dtype, shape, allocator));
   Uses uses;
-  int steps = kMostSteps;
+  int steps = kMaxSteps;
   Follow(typed, consumers, typed.inputs()[input], &steps, &uses);
   const ValueRule rule = RuleFor(value, uses, tensor.elements(), options.variant);
   Fill(rule, options.seed * 1000003 + input + 1, tensor);

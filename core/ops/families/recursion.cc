@@ -9,12 +9,12 @@ namespace mge {
 namespace {
 
 // More steps become a Scan, which the host drives: a plan of many nodes takes long to make.
-constexpr int64_t kMostUnrolled = 128;
+constexpr int64_t kMaxUnrolled = 128;
 
 }  // namespace
 
 Recursion::Results Recursion::AddTo(FunctionBody& f) const {
-  if (steps > kMostUnrolled) {
+  if (steps > kMaxUnrolled) {
     Graph body;
     ExpressionBuilder b(body, "step", f.dtype());
     Now now = {b, {}, {}, {}};

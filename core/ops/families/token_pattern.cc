@@ -17,7 +17,7 @@ namespace {
 
 using Ranges = std::vector<std::pair<uint32_t, uint32_t>>;
 
-constexpr size_t kMostAtoms = 64;
+constexpr size_t kMaxAtoms = 64;
 constexpr int kUnbounded = std::numeric_limits<int>::max();
 
 bool IsWord(uint32_t c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; }
@@ -133,7 +133,7 @@ absl::StatusOr<TokenPattern> TokenPattern::Parse(std::string_view text) {
       i += static_cast<size_t>(at - rest.data()) + 2;
     }
     if (atom.boundary && (atom.least != 1 || atom.most != 1)) return refuse("a repeated boundary");
-    if (out.atoms_.size() == kMostAtoms) return refuse("too many parts");
+    if (out.atoms_.size() == kMaxAtoms) return refuse("too many parts");
     out.atoms_.push_back(std::move(atom));
   }
   return out;

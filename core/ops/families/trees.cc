@@ -10,7 +10,7 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kModes[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"};
-constexpr size_t kMostElements = std::numeric_limits<int32_t>::max() / 4;  // of a list; indices are int32
+constexpr size_t kMaxElements = std::numeric_limits<int32_t>::max() / 4;  // of a list; indices are int32
 
 absl::Status BadTree(const Node& node, std::string what) {
   return Fail(errors::kInvalidNode, fmt::format("{}: {}", node.op, what));
@@ -191,7 +191,7 @@ absl::StatusOr<Tensor> Widened(const Tensor& tensor, bool wide, HostAllocator& a
 }  // namespace
 
 absl::Status AddTreeInputs(Graph& graph, Node& node, const TreeLists& lists) {
-  if (lists.nodes.size() / 4 > kMostElements || lists.weights.size() > kMostElements) {
+  if (lists.nodes.size() / 4 > kMaxElements || lists.weights.size() > kMaxElements) {
     return BadTree(node, "there are too many nodes or weights");
   }
   if (node.inputs.size() != 1) return BadTree(node, fmt::format("has {} inputs, expected 1", node.inputs.size()));
@@ -237,7 +237,7 @@ absl::Status PackTreeAttributes(Graph& graph, Node& node, std::string_view stem,
     return BadTree(node, fmt::format("the lists {}... have {} and {} elements", prefix, w.targets.size(), size));
   }
   if (count == 0) return BadTree(node, "has no nodes");
-  if (count > kMostElements) return BadTree(node, "there are too many nodes");
+  if (count > kMaxElements) return BadTree(node, "there are too many nodes");
 
   NodeIndex index;
   MGE_RETURN_IF_ERROR(index.Build(node, trees, ids));

@@ -28,7 +28,7 @@ inline constexpr int32_t kTreeCompareMask = 7;
 enum TreeCompare : int32_t { kTreeLessEqual, kTreeLess, kTreeGreaterEqual, kTreeGreater, kTreeEqual, kTreeNotEqual };
 inline constexpr int32_t kTreeMissingHolds = 8;
 
-inline constexpr int64_t kMostTreeTargets = int64_t{1} << 24;  // a row of scores must fit into memory
+inline constexpr int64_t kMaxTreeTargets = int64_t{1} << 24;  // a row of scores must fit into memory
 
 enum class TreeAggregate { kAverage, kSum, kMin, kMax };  // the numbers of the attribute aggregate_function
 

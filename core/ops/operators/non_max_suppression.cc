@@ -43,7 +43,7 @@ class KeptBoxes {
     for (Tensor& column : kept.columns_) {
       MGE_ASSIGN_OR_RETURN(column, Scratch<float>(ctx, n));
     }
-    kept.cells_.resize(kMostCells);
+    kept.cells_.resize(kMaxCells);
     return kept;
   }
 
@@ -60,7 +60,7 @@ class KeptBoxes {
       high = std::max(high, b.x1);
     }
     low_ = low;
-    cell_width_ = std::max(widest, (high - low) / (kMostCells - 1));
+    cell_width_ = std::max(widest, (high - low) / (kMaxCells - 1));
     if (!std::isfinite(low_) || !std::isfinite(cell_width_)) cell_width_ = 0;  // one cell for all
     std::fill(cells_.begin(), cells_.end(), Cell());
     for (int64_t i = 0; i < count; ++i) {
@@ -90,14 +90,14 @@ class KeptBoxes {
   }
 
  private:
-  static constexpr int kMostCells = 1024;
+  static constexpr int kMaxCells = 1024;
   struct Cell {
     int64_t begin = 0, end = 0;  // positions in the columns
   };
 
   size_t CellOf(float x) const {
     if (!(cell_width_ > 0)) return 0;
-    return static_cast<size_t>(std::clamp((x - low_) / cell_width_, 0.0f, static_cast<float>(kMostCells - 1)));
+    return static_cast<size_t>(std::clamp((x - low_) / cell_width_, 0.0f, static_cast<float>(kMaxCells - 1)));
   }
   bool Overlaps(const Box& b, int64_t begin, int64_t end) const {
     constexpr int64_t kTogether = 16;  // boxes compared together, without branches

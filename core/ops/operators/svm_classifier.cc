@@ -84,15 +84,15 @@ void ScorePairs(const Classifier& c, const Floats& kernels, std::span<float> sco
 // Couples the probabilities of pairs to one for each class. Wu, Lin, Weng: "Probability Estimates for Multi-class
 // Classification by Pairwise Coupling", method 2.
 void CoupleProbabilities(const Classifier& c, std::span<const float> scores, std::span<float> out) {
-  constexpr int kMostSteps = 100;
-  constexpr float kLeast = 1e-7f;
+  constexpr int kMaxSteps = 100;
+  constexpr float kMin = 1e-7f;
   const int64_t n = c.classes;
   Floats r(n * n), q(n * n), qp(n);
   int64_t pair = 0;
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t j = i + 1; j < n; ++j, ++pair) {
       const float p = 1 - Logistic(scores[pair] * c.prob_a[pair] + c.prob_b[pair]);
-      r[i * n + j] = std::clamp(p, kLeast, 1 - kLeast);
+      r[i * n + j] = std::clamp(p, kMin, 1 - kMin);
       r[j * n + i] = 1 - r[i * n + j];
     }
   }
@@ -104,7 +104,7 @@ void CoupleProbabilities(const Classifier& c, std::span<const float> scores, std
     }
   }
   std::fill(out.begin(), out.end(), 1.0f / static_cast<float>(n));
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < kMaxSteps; ++step) {
     float pqp = 0, error = 0;
     for (int64_t i = 0; i < n; ++i) {
       qp[i] = 0;

@@ -147,7 +147,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::StatusOr<int64_t> Targets(const Attributes& attrs) {
   const int64_t targets = attrs.Int("n_targets");
-  if (targets >= 1 && targets <= kMostTreeTargets) return targets;
+  if (targets >= 1 && targets <= kMaxTreeTargets) return targets;
   return Bad(fmt::format("n_targets is {}", targets));
 }
 

@@ -6,7 +6,7 @@ namespace {
 
 int64_t Targets(const Attributes& attrs) {
   const int64_t targets = attrs.Int("n_targets");
-  return targets >= 1 && targets <= kMostTreeTargets ? targets : 0;
+  return targets >= 1 && targets <= kMaxTreeTargets ? targets : 0;
 }
 
 absl::Status Upgrade(Graph& graph, Node& node) { return PackTreeAttributes(graph, node, "target", Targets(node.attrs)); }

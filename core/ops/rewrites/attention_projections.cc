@@ -11,7 +11,7 @@
 namespace mge::rewrite_attention_projections {
 namespace {
 
-constexpr int kMostSteps = 16;       // nodes between two products of an attention
+constexpr int kMaxSteps = 16;        // nodes between two products of an attention
 constexpr size_t kMaxProducts = 64;  // products of one tensor; if there are more, it is not the input of one attention
 
 // A product with a constant matrix, and the sum with a constant bias if it has one.
@@ -23,7 +23,7 @@ struct Projection {
 
 // Follows a value through nodes that alone read what comes from it, up to the next node of this operator.
 Reader FollowTo(const Graph& graph, ValueId value, std::string_view op) {
-  for (int step = 0; step < kMostSteps; ++step) {
+  for (int step = 0; step < kMaxSteps; ++step) {
     const Reader reader = OnlyReader(graph, value);
     if (reader.node == kNone || IsOp(graph.node(reader.node), op)) return reader;
     value = graph.node(reader.node).outputs[0];

@@ -258,10 +258,10 @@ class Expansion {
       now.cost = now.am.moved + now.bm.moved + (target.empty() || now.result == target ? 0 : ElementsOf(now.result));
       if (now.cost < best.cost) best = now;
     }
-    constexpr size_t kMostBatches = 3;  // more batch dimensions are merged into one
+    constexpr size_t kMaxBatches = 3;  // more batch dimensions are merged into one
     const int64_t m = ProductOf(best.rows), k = ProductOf(best.summed), n = ProductOf(best.columns);
     auto batched = [&](std::initializer_list<int64_t> matrix) {
-      Shape dims = best.batch.size() > kMostBatches ? Shape{ProductOf(best.batch)} : SizesOf(best.batch);
+      Shape dims = best.batch.size() > kMaxBatches ? Shape{ProductOf(best.batch)} : SizesOf(best.batch);
       dims.insert(dims.end(), matrix);
       return dims;
     };

@@ -89,7 +89,7 @@ inline int64_t LargestOf(const Graph& graph, const Quantization& q) {
 inline double LargestSum(const Graph& graph, const Quantization& a, const Quantization& b, int64_t count) {
   return static_cast<double>(count) * static_cast<double>(LargestOf(graph, a)) * static_cast<double>(LargestOf(graph, b));
 }
-inline constexpr double kMostInt32 = 2147483647.0;
+inline constexpr double kMaxInt32 = 2147483647.0;
 
 // The operands of a Conv of 8-bit integers with a constant filter.
 struct ConvOperands {
@@ -108,7 +108,7 @@ inline std::optional<ConvOperands> FindConvOperands(const Graph& graph, const No
     return {};
   }
   out.largest_sum = LargestSum(graph, *x, *w, filter.elements() / out.channels);
-  return out.largest_sum <= kMostInt32 ? std::optional(out) : std::nullopt;
+  return out.largest_sum <= kMaxInt32 ? std::optional(out) : std::nullopt;
 }
 
 // The operands of a product of 8-bit integers.
@@ -125,7 +125,7 @@ inline std::optional<ProductOperands> FindProductOperands(const Graph& graph, co
   if (!type.has_rank || type.dims.empty()) return {};
   const auto rank = static_cast<int64_t>(type.dims.size());
   const int64_t depth = rank == 1 ? type.dims[0] : type.dims[static_cast<size_t>(transposed ? rank - 1 : rank - 2)];
-  if (depth == kUnknownDim || LargestSum(graph, *a, *b, depth) > kMostInt32) return {};
+  if (depth == kUnknownDim || LargestSum(graph, *a, *b, depth) > kMaxInt32) return {};
   const int64_t axis = b->axis < 0 ? b->axis + rank : b->axis;
   if (!HasOneElement(graph, b->scale) && (rank != 2 || axis != (transposed ? 0 : 1))) return {};
   return ProductOperands{*a, *b};

@@ -4,7 +4,7 @@
 namespace mge::rewrite_quantized_conv {
 namespace {
 
-constexpr double kMostError = 0.05;  // of a result's scale, by the rounding of a bias
+constexpr double kMaxError = 0.05;  // of a result's scale, by the rounding of a bias
 
 // Returns the bias as integers with the scale of the sums, which is x_scale * w_scale. Returns an undefined tensor if that
 // changes results, or if sums with the bias do not fit into int32.
@@ -16,8 +16,8 @@ absl::StatusOr<Tensor> BiasOf(const Graph& graph, ValueId bias, const ConvOperan
   for (int64_t c = 0; c < conv.channels; ++c) {
     const double scale = ScaleAt(graph, conv.x, 0) * ScaleAt(graph, conv.w, c);
     const double exact = numbers[static_cast<size_t>(c)] / scale, number = std::nearbyint(exact);
-    const bool fits = std::abs(number) + conv.largest_sum <= kMostInt32;
-    if (!fits || std::abs(number - exact) * scale > kMostError * ScaleAt(graph, y, 0)) return Tensor();
+    const bool fits = std::abs(number) + conv.largest_sum <= kMaxInt32;
+    if (!fits || std::abs(number - exact) * scale > kMaxError * ScaleAt(graph, y, 0)) return Tensor();
     sums.MutableData<int32_t>()[static_cast<size_t>(c)] = static_cast<int32_t>(number);
   }
   return sums;

@@ -9,7 +9,7 @@
 namespace mge::rewrite_tensor_scatter {
 namespace {
 
-constexpr int64_t kMostCoordinates = int64_t{1} << 20;  // they are a constant of the plan
+constexpr int64_t kMaxCoordinates = int64_t{1} << 20;  // they are a constant of the plan
 
 // Returns the coordinates of all positions in the dimensions before the last: [dims..., dims.size() - 1].
 absl::StatusOr<Tensor> LeadingCoordinates(const Shape& dims, HostAllocator& allocator) {
@@ -49,7 +49,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   }
 
   Shape dims(update_type.dims.begin(), update_type.dims.begin() + axis + 1);
-  if (Elements(dims) * axis > kMostCoordinates) return false;
+  if (Elements(dims) * axis > kMaxCoordinates) return false;
   MGE_ASSIGN_OR_RETURN(Tensor leading, LeadingCoordinates(dims, allocator));
   std::vector<int64_t> per_batch(axis + 2, 1), steps(tokens);
   per_batch[0] = dims[0];

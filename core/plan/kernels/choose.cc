@@ -194,10 +194,10 @@ class Selector {
         found.timings.push_back({offered()[missing[i]].id, m.us, m.wrong, m.fault, m.limit_s});
         if (m.kept) kept.timings.push_back(found.timings.back());
       }
-      auto blind = std::find_if(measured.begin(), measured.end(), [](const Measurement& m) { return m.unchecked; });
-      if (blind != measured.end()) {
+      auto unchecked = std::find_if(measured.begin(), measured.end(), [](const Measurement& m) { return m.unchecked; });
+      if (unchecked != measured.end()) {
         tools_.logger.Warning("kernels of backend {} for {} are chosen by their times alone: {}",
-                              group_.device->backend().name(), key_.text, blind->fault);
+                              group_.device->backend().name(), key_.text, unchecked->fault);
       }
       found.text = kept.text = key_.text;
       record.Merge(found);

@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<Tensor>> Expected(const Graph& graph, const Group& gr
 
 // Returns true for an error that says nothing about the candidate: too little memory, or a lost device. It may not occur
 // again.
-bool IsOfThisDay(const absl::Status& status) {
+bool IsTransient(const absl::Status& status) {
   return status.code() == absl::StatusCode::kResourceExhausted || status.code() == absl::StatusCode::kUnavailable;
 }
 
@@ -73,11 +73,11 @@ struct Sample {
 };
 
 struct Case {
-  Sample timed;                  // small values; also used for timing
-  std::vector<Sample> wider;     // further samples, if an output of `timed` is one value throughout
-  std::string expected_of;       // the kernel that computed the expected outputs; empty: the reference evaluators
-  std::string unchecked;         // the reason why wrong results might not be noticed; empty: results are checked
-  bool unchecked_today = false;  // true: checks may succeed at another time or with other weights
+  Sample timed;                         // small values; also used for timing
+  std::vector<Sample> wider;            // further samples, if an output of `timed` is one value throughout
+  std::string expected_of;              // the kernel that computed the expected outputs; empty: the reference evaluators
+  std::string unchecked;                // the reason why wrong results might not be noticed; empty: results are checked
+  bool unchecked_is_transient = false;  // true: checks may succeed at another time or with other weights
   std::vector<const OpDef*> ops;
 };
 
@@ -170,7 +170,7 @@ Truth ExpectOfReference(const Group& group, const mge_problem& problem, const Me
       data.expected_of = offered.id;
       return truth;
     }
-    data.unchecked_today |= IsOfThisDay(results.status());
+    data.unchecked_is_transient |= IsTransient(results.status());
     none = fmt::format("the reference kernel '{}' failed: {}", offered.id, TextOf(results.status()));
   }
   data.unchecked = fmt::format("its results were not checked: the host cannot compute them ({}), and {}", why, none);
@@ -189,12 +189,14 @@ bool MakesIntegersOfReals(const Graph& graph, const Group& group) {
 }
 
 // Adds samples until no expected output is the same single value in all of them, since a kernel that always writes that
-// value would pass. `integers`: a kind that the operators accept.
+// value would pass. Small random inputs often give one value: a comparison with a far number, a clip, an index of the largest.
+// So wider and special values are tried, in the order of kWider, and only samples that change a constant output are kept. If
+// an output stays constant, the results count as not checked, with the reason. `integers`: a kind that the operators accept.
 void AddWider(const Graph& graph, const Group& group, const Truth& truth, Integers integers, const StopControl* stop,
               Case& data) {
   const std::vector<Tensor>& first = data.timed.expected;
   std::vector<bool> same(first.size(), true);
-  auto tells = [&](const std::vector<Tensor>& expected) {
+  auto adds_information = [&](const std::vector<Tensor>& expected) {
     bool news = false;
     for (size_t i = 0; i < first.size(); ++i) {
       if (expected[i].shape() != first[i].shape()) return false;
@@ -205,20 +207,20 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
     return news;
   };
   for (size_t i = 0; i < first.size(); ++i) same[i] = first[i].elements() != 0;
-  tells(first);
+  adds_information(first);
   const std::vector<TrialInput>& inputs = data.timed.inputs;
   auto varies = [](const TrialInput& in) { return !in.constant && in.tensor.elements() != 0; };
   if (std::none_of(inputs.begin(), inputs.end(), varies)) return;
   // An evaluator reports inputs that it does not accept. A kernel may not, so it gets only kinds that are known to be valid.
   const bool may_refuse = data.expected_of.empty();
-  auto blind = [&] { return static_cast<size_t>(std::find(same.begin(), same.end(), true) - same.begin()); };
+  auto first_constant_output = [&] { return static_cast<size_t>(std::find(same.begin(), same.end(), true) - same.begin()); };
   const bool positive = MakesIntegersOfReals(graph, group);  // non-negative values below 128, which every integer type holds
   for (TrialFill fill : kWider) {
     fill.positive = positive;
     for (Integers kind : {fill.integers, integers}) {
-      if (blind() == same.size() || (stop && !stop->CheckStop().ok())) return;
+      if (first_constant_output() == same.size() || (stop && !stop->CheckStop().ok())) return;
       // Special values are for predicates only: other kernels may differ in their results for them.
-      if (fill.special && first[blind()].dtype() != DType::kBool) break;
+      if (fill.special && first[first_constant_output()].dtype() != DType::kBool) break;
       if (kind == Integers::kWide && !may_refuse) continue;
       fill.integers = kind;
       Sample sample;
@@ -227,17 +229,17 @@ void AddWider(const Graph& graph, const Group& group, const Truth& truth, Intege
         MGE_ASSIGN_OR_RETURN(sample.expected, truth(sample.inputs));
         return absl::OkStatus();
       }();
-      data.unchecked_today |= IsOfThisDay(made);
+      data.unchecked_is_transient |= IsTransient(made);
       if (!made.ok()) continue;
-      if (tells(sample.expected)) data.wider.push_back(std::move(sample));
+      if (adds_information(sample.expected)) data.wider.push_back(std::move(sample));
       break;
     }
   }
-  if (blind() == same.size()) return;
+  if (first_constant_output() == same.size()) return;
   // Times are stored for a problem with any weights, but these weights may be the cause.
-  data.unchecked_today |= std::any_of(inputs.begin(), inputs.end(), [](const TrialInput& in) { return in.constant; });
-  data.unchecked =
-      fmt::format("its results were not checked: output {} was the same for all inputs that were tried", blind());
+  data.unchecked_is_transient |= std::any_of(inputs.begin(), inputs.end(), [](const TrialInput& in) { return in.constant; });
+  data.unchecked = fmt::format("its results were not checked: output {} was the same for all inputs that were tried",
+                               first_constant_output());
 }
 
 // `best_us`: the least time of the candidates before; negative: none.
@@ -247,7 +249,7 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
   Measurement m;
   auto failed = [&](const absl::Status& status) {
     m.fault = TextOf(status);
-    m.kept = !IsOfThisDay(status);
+    m.kept = !IsTransient(status);
     return m;
   };
   absl::StatusOr<std::string> large = WhyTooLarge(problem, candidate, limits);
@@ -290,7 +292,7 @@ Measurement MeasureOne(TrialBench& bench, const mge_problem& problem, const Owne
     }
   }
   m.us = best;
-  m.kept = !data.unchecked_today || data.unchecked.empty();
+  m.kept = !data.unchecked_is_transient || data.unchecked.empty();
   m.unchecked = !data.unchecked.empty();
   m.fault = data.unchecked;
   return m;
@@ -325,8 +327,8 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
         break;
       }
       why = TextOf(expected.status());
-      data.unchecked_today = IsOfThisDay(expected.status());
-      if (data.unchecked_today) break;  // too little memory for the evaluators; the candidates may still fit
+      data.unchecked_is_transient = IsTransient(expected.status());
+      if (data.unchecked_is_transient) break;  // too little memory for the evaluators; the candidates may still fit
     }
     return absl::OkStatus();
   };
@@ -338,7 +340,7 @@ absl::StatusOr<std::vector<Measurement>> MeasureCandidates(const Graph& graph, c
   }
   if (!truth && flops <= kTooLargeFlops) {
     data.unchecked.clear();
-    data.unchecked_today = false;
+    data.unchecked_is_transient = false;
     MGE_RETURN_IF_ERROR(by_evaluators());
     if (!random && data.timed.expected.empty()) truth = ExpectOfReference(group, problem, limits, why, data);
   }

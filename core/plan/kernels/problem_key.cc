@@ -22,13 +22,13 @@ namespace {
 // The version of the checks in measure.h. Times that were measured with another version are not used.
 constexpr int64_t kChecks = 3;
 
-constexpr uint64_t kMostConstantBytes = 4096;  // size limit of a list of integers that is not a weight
+constexpr uint64_t kMaxConstantBytes = 4096;  // size limit of a list of integers that is not a weight
 // Returns true if a kernel may be chosen by the value of a constant: axes, pads, or a single number such as an exponent.
 // Longer lists, and more than one float, are weights.
 bool DecidesByValue(const mge_value& v) {
   const DType dtype = static_cast<DType>(v.dtype);
   return v.data &&
-         v.data_bytes <= (kFloating.Contains(dtype) ? static_cast<uint64_t>(ElementBytes(dtype)) : kMostConstantBytes);
+         v.data_bytes <= (kFloating.Contains(dtype) ? static_cast<uint64_t>(ElementBytes(dtype)) : kMaxConstantBytes);
 }
 
 // A writer of bytes to hash. Different data give different bytes: numbers are little-endian, texts and lists follow their

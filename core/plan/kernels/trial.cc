@@ -49,8 +49,8 @@ absl::StatusOr<std::unique_ptr<TrialBench>> TrialBench::Create(Device& device, c
   if (const mge_profile_api* profile = device.profile_api()) {
     bench->stamps_ = std::make_shared<Stamps>(*profile);
     for (mge_stamp** stamp : {&bench->stamps_->begin, &bench->stamps_->end}) {
-      MGE_RETURN_IF_ERROR(AskDevice(device, "making a stamp",
-                                    [&](mge_error* e) { return profile->stamp_create(device.handle(), stamp, e); }));
+      MGE_RETURN_IF_ERROR(QueryDevice(device, "making a stamp",
+                                      [&](mge_error* e) { return profile->stamp_create(device.handle(), stamp, e); }));
     }
   }
   return bench;
@@ -65,7 +65,7 @@ TrialBench::Stamps::~Stamps() {
 const int32_t* TrialBench::cancel() const { return queue_ ? queue_->cancel() : (stop_ ? *stop_ : never_).flag(); }
 
 absl::Status TrialBench::Take(mge_stamp* stamp) {
-  return AskDevice(device_, "taking a stamp", [&](mge_error* e) { return stamps_->api.stamp(queue(), stamp, e); });
+  return QueryDevice(device_, "taking a stamp", [&](mge_error* e) { return stamps_->api.stamp(queue(), stamp, e); });
 }
 
 absl::Status TrialBench::Begin() {
@@ -84,7 +84,7 @@ absl::StatusOr<double> TrialBench::End() {
     return static_cast<double>(device_.host()->clock_ns(device_.host()->self) - began_ns_) / 1000;
   }
   double us = 0;
-  MGE_RETURN_IF_ERROR(AskDevice(device_, "reading stamps", [&](mge_error* e) {
+  MGE_RETURN_IF_ERROR(QueryDevice(device_, "reading stamps", [&](mge_error* e) {
     return stamps_->api.elapsed_us(stamps_->begin, stamps_->end, &us, e);
   }));
   return us;
@@ -183,7 +183,7 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
     MGE_ASSIGN_OR_RETURN(mge_slot slot, Take(bytes));
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::byte> staged, Stage(slot, bytes));
     if (packed) {
-      MGE_RETURN_IF_ERROR(AskDevice(device_, "packing for " + candidate_.id, [&](mge_error* e) {
+      MGE_RETURN_IF_ERROR(QueryDevice(device_, "packing for " + candidate_.id, [&](mge_error* e) {
         return api.prepack(kernel_.get(), static_cast<uint32_t>(i), tensor.data(), staged.get(), e);
       }));
     } else if (given[i].laid) {
@@ -224,8 +224,8 @@ absl::Status Trial::SetUp(const mge_problem& problem, std::span<const TrialInput
   args_ = std::make_unique<std::byte[]>(std::max<uint32_t>(prepared_.args_bytes, 1));
   MGE_ASSIGN_OR_RETURN(fn_, BindKernel(device_, candidate_, kernel_.get(), binding, args_.get()));
   if (prepared_.has_state) {
-    MGE_RETURN_IF_ERROR(AskDevice(device_, "state of " + candidate_.id,
-                                  [&](mge_error* e) { return api.state_create(kernel_.get(), &state_, e); }));
+    MGE_RETURN_IF_ERROR(QueryDevice(device_, "state of " + candidate_.id,
+                                    [&](mge_error* e) { return api.state_create(kernel_.get(), &state_, e); }));
   }
   run_.struct_size = sizeof(run_);
   run_.width = problem.threads;

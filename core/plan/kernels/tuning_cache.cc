@@ -29,7 +29,7 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kHead = "mge.tuning/2";
-constexpr int64_t kMostBytes = int64_t{1} << 20;
+constexpr int64_t kMaxBytes = int64_t{1} << 20;
 
 std::string FieldText(std::string_view text) { return WithoutControl(text.substr(0, 1024)); }
 
@@ -148,7 +148,7 @@ std::optional<TuningRecord> TuningCache::Read(const std::string& key) {
   if (lstat(path.c_str(), &st) != 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
   auto record = [&]() -> absl::StatusOr<TuningRecord> {
     MGE_ASSIGN_OR_RETURN(RegularFile file, OpenRegularFile(path));
-    if (file.size > kMostBytes) return Damaged("it is too large");
+    if (file.size > kMaxBytes) return Damaged("it is too large");
     std::string bytes(static_cast<size_t>(file.size), '\0');
     MGE_RETURN_IF_ERROR(ReadRange(file.fd.get(), 0, std::as_writable_bytes(std::span(bytes)), path));
     return ParseTuningText(key, bytes);

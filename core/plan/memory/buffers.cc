@@ -360,13 +360,13 @@ class Assigner {
 
   // Checks that sums of sizes fit into 64 bits. Later code adds them without checks.
   absl::Status CheckSizes() const {
-    constexpr int64_t kMost = int64_t{1} << 60;
-    int64_t left = kMost;
+    constexpr int64_t kMax = int64_t{1} << 60;
+    int64_t left = kMax;
     for (const Buffer& b : out_.buffers) {
       if (b.bytes > left) {
         return Fail(
             errors::kOverBudget, "the model's tensors are larger than any memory",
-            {.what = fmt::format("'{}' takes {} bytes; the limit for all tensors is {} bytes", b.name, b.bytes, kMost),
+            {.what = fmt::format("'{}' takes {} bytes; the limit for all tensors is {} bytes", b.name, b.bytes, kMax),
              .fix = "find the node that produces this shape, or use a smaller input"});
       }
       left -= b.bytes;

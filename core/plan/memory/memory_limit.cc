@@ -155,7 +155,7 @@ class Needs {
     AddPiece(Of(device), v, bytes);
     MGE_ASSIGN_OR_RETURN(Pool * staging, device.PoolOf(MGE_MEMORY_PINNED));
     if (staging_.insert(staging).second) {
-      OfClass(device, MGE_MEMORY_PINNED).staging += staging->Footprint(SyncQueue::kLeastStaging);
+      OfClass(device, MGE_MEMORY_PINNED).staging += staging->Footprint(SyncQueue::kMinStaging);
     }
     return absl::OkStatus();
   }

@@ -13,7 +13,7 @@ namespace {
 
 // Addresses need almost no memory, but a driver may keep tables for them, so their number is limited.
 constexpr uint64_t kAddressesPerByte = 16;
-constexpr uint64_t kMostAddresses = uint64_t{1} << 44;
+constexpr uint64_t kMaxAddresses = uint64_t{1} << 44;
 constexpr uint64_t kAddressesOfUnknown = uint64_t{1} << 40;
 
 }  // namespace
@@ -22,9 +22,9 @@ std::unique_ptr<GrowingRange> GrowingRange::Reserve(SlabProvider* provider) {
   const uint64_t granularity = provider->RangeGranularity();
   if (granularity == 0) return nullptr;
   uint64_t total = provider->Info().total_bytes;
-  uint64_t bytes = total == 0                                   ? kAddressesOfUnknown
-                   : total > kMostAddresses / kAddressesPerByte ? kMostAddresses
-                                                                : total * kAddressesPerByte;
+  uint64_t bytes = total == 0                                  ? kAddressesOfUnknown
+                   : total > kMaxAddresses / kAddressesPerByte ? kMaxAddresses
+                                                               : total * kAddressesPerByte;
   absl::StatusOr<mge_slab> range = provider->ReserveRange(AlignUp(bytes, granularity));
   if (!range.ok()) return nullptr;
   return std::unique_ptr<GrowingRange>(new GrowingRange(provider, *range, granularity));

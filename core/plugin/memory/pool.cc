@@ -19,7 +19,7 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kPoolNames[] = {"naive", "round", "unpooled", "growing"};
-constexpr uint64_t kLeastPage = 32;
+constexpr uint64_t kMinPage = 32;
 
 uint64_t Exactly(uint64_t bytes, const PoolOptions&) { return bytes; }
 
@@ -67,8 +67,8 @@ uint64_t LogRound(uint64_t bytes, const PoolOptions& options) {
 absl::StatusOr<std::unique_ptr<Pool>> MakePool(std::string_view name, const PoolOptions& options, SlabProvider* provider) {
   if (name == "growing") return std::make_unique<GrowingPool>(provider);
   if (name == "unpooled") return std::make_unique<BucketPool>(kPoolNames[2], Exactly, false, options, provider);
-  if (options.page_bytes < kLeastPage) {
-    return BadNumber("page", options.page_bytes, fmt::format("the minimum is {}", kLeastPage));
+  if (options.page_bytes < kMinPage) {
+    return BadNumber("page", options.page_bytes, fmt::format("the minimum is {}", kMinPage));
   }
   if (name == "naive") {
     if (options.large_round_bytes == 0) return BadNumber("rounding of large sizes", 0, "it must be above 0");

@@ -14,7 +14,7 @@
 namespace mge {
 namespace {
 
-constexpr uintptr_t kLeastAlignment = 64;
+constexpr uintptr_t kMinAlignment = 64;
 
 mge_code AcquireThroughTable(void* self, uint64_t bytes, mge_slab* out, mge_error* error) {
   return AnswerBackend(error, [&]() -> absl::Status {
@@ -139,7 +139,7 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
   mge_error error;
   mge_code code =
       CallBackend(error, [&](mge_error* e) { return memory_->slab_acquire(device_, memory_class_, bytes, &slab, e); });
-  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kLeastAlignment == 0 && slab.address) {
+  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kMinAlignment == 0 && slab.address) {
     slab.bytes = bytes;
     return slab;
   }
@@ -147,7 +147,7 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
   if (code == MGE_OK) {
     memory_->slab_release(device_, &slab);
     error.text =
-        fmt::format("it gave the address {}, which is not aligned to {} bytes", fmt::ptr(slab.address), kLeastAlignment);
+        fmt::format("it gave the address {}, which is not aligned to {} bytes", fmt::ptr(slab.address), kMinAlignment);
     code = MGE_INTERNAL;
   }
   return Refused(code, error, bytes);
@@ -175,7 +175,7 @@ bool DeviceSlabs::ReleaseAfter(const mge_slab& slab, const mge_fence_point& last
 uint64_t DeviceSlabs::RangeGranularity() const {
   if (!memory_->range_reserve || memory_class_ != MGE_MEMORY_DEVICE) return 0;
   uint64_t granularity = memory_->range_granularity(device_);
-  return std::has_single_bit(granularity) && granularity >= kLeastAlignment ? granularity : 0;
+  return std::has_single_bit(granularity) && granularity >= kMinAlignment ? granularity : 0;
 }
 
 absl::StatusOr<mge_slab> DeviceSlabs::ReserveRange(uint64_t bytes) {
@@ -184,7 +184,7 @@ absl::StatusOr<mge_slab> DeviceSlabs::ReserveRange(uint64_t bytes) {
   range.memory_class = memory_class_;
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error* e) { return memory_->range_reserve(device_, bytes, &range, e); });
-  if (code == MGE_OK && (!range.address || reinterpret_cast<uintptr_t>(range.address) % kLeastAlignment)) {
+  if (code == MGE_OK && (!range.address || reinterpret_cast<uintptr_t>(range.address) % kMinAlignment)) {
     if (range.address) memory_->range_release(device_, &range);
     error.text = fmt::format("it gave the address {}", fmt::ptr(range.address));
     code = MGE_INTERNAL;

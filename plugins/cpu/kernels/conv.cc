@@ -266,9 +266,9 @@ class DepthwiseKernel : public ConvKernel {
         w.sh,          w.sw,         w.ph,    w.pw,    w.dh,    w.dw,       w.oh, w.ow, 1,    c.epilogue.activation,
         c.epilogue.lo, c.epilogue.hi};
     int64_t rows = c.images * w.oh;
-    constexpr int64_t kLeastPixels = 16;  // per part: its ends cost more than its middle
+    constexpr int64_t kMinPixels = 16;  // per part: its ends cost more than its middle
     args_.task.parts =
-        std::clamp<int64_t>(w.ow / kLeastPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
+        std::clamp<int64_t>(w.ow / kMinPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
     auto parts = static_cast<uint64_t>(rows * args_.task.parts);
     args_.chunks = SplitWork(parts, DepthwiseUs(c, isa) / static_cast<double>(parts));
     args_.packs = !c.weights_constant;

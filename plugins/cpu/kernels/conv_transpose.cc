@@ -32,10 +32,10 @@ struct Transposed {
   int64_t image_columns() const { return depthwise() ? 0 : in_pixels() * groups * taps() * outputs; }  // in floats
   // Returns the number of images whose columns are computed at once.
   int64_t images_at_once() const {
-    constexpr int64_t kMostFloats = 4 << 20;
+    constexpr int64_t kMaxFloats = 4 << 20;
     int64_t n = images;
-    while (n % 2 == 0 && n * image_columns() > kMostFloats) n /= 2;
-    return n * image_columns() > kMostFloats ? 1 : n;
+    while (n % 2 == 0 && n * image_columns() > kMaxFloats) n /= 2;
+    return n * image_columns() > kMaxFloats ? 1 : n;
   }
   GemmSize size() const { return {images_at_once() * in_pixels(), taps() * outputs, channels, groups}; }
 };

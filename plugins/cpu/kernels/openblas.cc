@@ -16,7 +16,7 @@ namespace {
 
 // The library allocates buffers when it first runs on a thread.
 constexpr uint64_t kAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
-constexpr double kLeastSerialUs = 20;
+constexpr double kMinSerialUs = 20;
 constexpr int kRank = 21;
 
 struct Args {
@@ -127,16 +127,16 @@ struct OpenblasRow {
     if (Result r = FindProduct(p, &product); !r.ok()) return offers.Refuse("OpenBLAS: " + r.text());
     if (product.type != MGE_DTYPE_F32 && product.type != MGE_DTYPE_F64)
       return offers.Refuse("OpenBLAS: only float32 and float64");
-    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
     const GemmSize& s = product.size;
-    if (s.m > kMost || s.n > kMost || s.k > kMost)
+    if (s.m > kMax || s.n > kMax || s.k > kMax)
       return offers.Refuse("OpenBLAS: a dimension has more than 2^31 - 1 elements");
     if (s.m == 0 || s.n == 0 || s.k == 0) return offers.Refuse("OpenBLAS: an operand is empty");
     if (AllowedIsa() != ThisProcessor().isa) {
       return offers.Refuse("OpenBLAS: chooses its instruction set itself, which cpu.isa forbids");
     }
     double us = SerialUs(product);
-    if (us < kLeastSerialUs) return offers.Refuse("OpenBLAS: too little work for its calls");
+    if (us < kMinSerialUs) return offers.Refuse("OpenBLAS: too little work for its calls");
     if (!openblas::IsInstalled()) return offers.Refuse("OpenBLAS: the library is not installed");
     Add(offers, AllowedIsa(), {.id = "openblas.matmul", .rank = kRank, .attributes = kAttributes, .cost_us = RunUs(p, us)});
   }

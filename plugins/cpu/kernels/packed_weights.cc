@@ -20,7 +20,7 @@ namespace {
 enum Operand : int { kA, kB, kScales, kZeros, kGroups, kBias };
 
 constexpr int64_t kManyRows = 8;
-constexpr uint64_t kMostPanelChunks = 16;  // each has a panel in the workspace
+constexpr uint64_t kMaxPanelChunks = 16;  // each has a panel in the workspace
 
 // 16-bit floats: the rows and the result as floats in the workspace.
 struct HalfArgs {
@@ -274,7 +274,7 @@ class PackedKernel : public Kernel {
   static Chunks PanelChunks(const Sizes& s, Isa isa) {
     const auto panels = static_cast<uint64_t>((s.n - 1) / Gemm(isa).columns + 1);
     Chunks c = SplitWork(panels, SerialUs(s, isa) / static_cast<double>(panels));
-    if (c.count > kMostPanelChunks) c.per_chunk = (panels + kMostPanelChunks - 1) / kMostPanelChunks;
+    if (c.count > kMaxPanelChunks) c.per_chunk = (panels + kMaxPanelChunks - 1) / kMaxPanelChunks;
     c.count = (panels + c.per_chunk - 1) / c.per_chunk;
     return c;
   }

@@ -114,9 +114,9 @@ class RecurrentKernel : public Kernel {
     }
     if (!bytes) return form;
     // Scales and zero points are part of the packed form's name. With one per column, the name would be too long.
-    constexpr size_t kMostNamed = 16;
+    constexpr size_t kMaxNamed = 16;
     const int which = input == a.r.w ? 0 : 1;
-    if (std::max(scales_[which].size(), zeros_[which].size()) > kMostNamed) return {};
+    if (std::max(scales_[which].size(), zeros_[which].size()) > kMaxNamed) return {};
     form += a.signed_weights[which] ? ".i8" : ".u8";
     for (float scale : scales_[which]) form += ".s" + std::to_string(std::bit_cast<uint32_t>(scale));
     for (uint8_t zero : zeros_[which]) form += ".z" + std::to_string(zero);
@@ -202,14 +202,14 @@ class RecurrentKernel : public Kernel {
     RecurrentArgs& a = args_;
     const Recurrence& r = a.r;
     const Isa isa = a.isa;
-    constexpr int64_t kGroup = 8, kCacheBytes = 2 << 20, kSumBytes = 1 << 20, kLeastSteps = 16;
+    constexpr int64_t kGroup = 8, kCacheBytes = 2 << 20, kSumBytes = 1 << 20, kMinSteps = 16;
     constexpr double kUnitChunkUs = 4;
     const int64_t width = a.order.width(), weights = a.packed_bytes(r.hidden);
     const int64_t groups = r.quantized ? 1 : std::max<int64_t>(1, r.batch / kGroup);  // quantized states share one range
     a.group = (r.batch + groups - 1) / groups;
     a.at_once = groups > 1 || (r.directions > 1 && weights <= kCacheBytes);
     const int64_t row = std::max<int64_t>(1, a.group * width * static_cast<int64_t>(sizeof(float)));
-    a.block_steps = std::clamp<int64_t>(kSumBytes / row, std::min(kLeastSteps, r.steps), r.steps);
+    a.block_steps = std::clamp<int64_t>(kSumBytes / row, std::min(kMinSteps, r.steps), r.steps);
     const double cells_ns = (isa == Isa::kAvx512 ? 0.6 : isa == Isa::kAvx2 ? 1.2 : 3) * static_cast<double>(r.gates);
     const double bytes = a.int8 ? 0.3 : 1;  // relative to a product of floats
     const double step_us = bytes * GemmSerialUs({a.group, width, r.hidden, 1}, isa) + 0.05 +
@@ -224,6 +224,9 @@ class RecurrentKernel : public Kernel {
     ways_ = a.at_once ? chains : static_cast<double>(a.unit_chunks);
   }
 
+  // Divides the workspace, in floats: what all directions share first (rows of the input as bytes, sums of biases, weights that
+  // are packed in each run), then one area for each chain, a part of the batch that one thread computes through all steps.
+  // Every area begins at a line of the cache, so that threads do not write to the same line.
   void Place() {
     RecurrentArgs& a = args_;
     auto take = [&](int64_t floats) { return std::exchange(floats_, floats_ + (floats + 15) / 16 * 16); };

@@ -123,14 +123,14 @@ bool Skips(const LinearArgs& a) { return a.in[a.linear - 1] > 2 * a.out[a.linear
 // Pieces of one element: mixes the rows first, then resamples the row that they make.
 template <typename T, typename C>
 void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* taps, const T* x, T* to) {
-  constexpr int64_t kMost = 2048;  // elements of a row that fit on the stack
+  constexpr int64_t kMax = 2048;  // elements of a row that fit on the stack
   const int64_t in = args.in[args.linear - 1], out = args.out[args.linear - 1];
-  C row[kMost];
+  C row[kMax];
   for (int64_t begin = 0; begin < out;) {
     // A part of the output whose inputs fit. Places do not decrease.
     const int64_t first = taps[begin].low;
     int64_t end = begin, last = first;
-    for (; end < out && taps[end].low >= first && taps[end].high - first < kMost; ++end)
+    for (; end < out && taps[end].low >= first && taps[end].high - first < kMax; ++end)
       last = std::max(last, taps[end].high);
     for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * Widen(x[mix.rows[0] * in + c]);
     for (int k = 1; k < mix.count; ++k) {
@@ -153,8 +153,8 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
     const Tap& t = taps[i];
     const C b = static_cast<C>(t.weight), a = 1 - b;
     if constexpr (std::is_same_v<T, float>) {
-      constexpr int64_t kLeastVector = 4;
-      if (args.inner >= kLeastVector) {
+      constexpr int64_t kMinVector = 4;
+      if (args.inner >= kMinVector) {
         std::fill_n(to, args.inner, 0.0f);
         for (int k = 0; k < mix.count; ++k) {
           const T* row = x + mix.rows[k] * in * args.inner;

@@ -12,7 +12,7 @@
 namespace mge::cpu {
 namespace {
 
-constexpr double kMostPoints = 1 << 20;  // limit along an axis of a region; the reference evaluator has the same
+constexpr double kMaxPoints = 1 << 20;  // limit along an axis of a region; the reference evaluator has the same
 
 struct Args {
   const BlendTable* table;
@@ -42,7 +42,7 @@ Span SpanOf(const Args& a, double begin, double end, int64_t bins) {
   if (a.at_least_one) extent = std::max(extent, 1.0);
   Span s = {begin, extent / static_cast<double>(bins), -1};
   double points = a.ratio > 0 ? static_cast<double>(a.ratio) : std::ceil(s.bin);
-  if (points * static_cast<double>(bins) <= kMostPoints) s.points = std::max<int64_t>(0, static_cast<int64_t>(points));
+  if (points * static_cast<double>(bins) <= kMaxPoints) s.points = std::max<int64_t>(0, static_cast<int64_t>(points));
   return s;
 }
 

@@ -16,7 +16,7 @@ namespace mge::cpu {
 namespace {
 
 constexpr int64_t kBlockBytes = 32 << 10;  // rows of one block, which all trees read
-constexpr uint64_t kMostWorkspace = 32 << 20;
+constexpr uint64_t kMaxWorkspace = 32 << 20;
 constexpr double kStepUs = 0.8e-3;  // of a walk, per node
 
 enum Aggregate : int64_t { kAverage = 0, kSum = 1, kMin = 2, kMax = 3 };
@@ -161,7 +161,7 @@ uint64_t BlockBytes(const Node& n) {
 Chunks ChunksOf(const Node& n) {
   const auto rows = static_cast<uint64_t>(n.output(0).dim(0));
   Chunks c = SplitWork(rows, rows ? SerialUs(n) / static_cast<double>(rows) : 0);
-  const uint64_t most = std::max<uint64_t>(1, kMostWorkspace / BlockBytes(n));
+  const uint64_t most = std::max<uint64_t>(1, kMaxWorkspace / BlockBytes(n));
   if (c.count > most) {
     c.per_chunk = (rows + most - 1) / most;
     c.count = (rows + c.per_chunk - 1) / c.per_chunk;

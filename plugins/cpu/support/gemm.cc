@@ -32,15 +32,15 @@ GemmSplit SplitGemm(const GemmSize& s, int columns, double serial_us) {
   if (wanted <= 1) return split;
   // Splits rows first, because their copy is then made only once. Splits columns if there are few rows, with enough columns
   // per chunk to pay for the copy.
-  constexpr int64_t kLeastColumns = 128;
+  constexpr int64_t kMinColumns = 128;
   auto ways = static_cast<int64_t>(std::ceil(wanted));
   split.row_chunks = std::clamp<int64_t>(s.m / kGemmMaxRows, 1, ways);
-  int64_t least_panels = std::max<int64_t>(1, kLeastColumns / columns);
+  int64_t least_panels = std::max<int64_t>(1, kMinColumns / columns);
   split.column_chunks =
       std::clamp<int64_t>(split.panels / least_panels, 1, (ways + split.row_chunks - 1) / split.row_chunks);
   if (split.row_chunks * split.column_chunks == 1) {
-    constexpr int64_t kLeastRows = 12;
-    split.row_chunks = std::clamp<int64_t>(s.m / kLeastRows, 1, std::min<int64_t>(ways, 4));
+    constexpr int64_t kMinRows = 12;
+    split.row_chunks = std::clamp<int64_t>(s.m / kMinRows, 1, std::min<int64_t>(ways, 4));
   }
   return split;
 }

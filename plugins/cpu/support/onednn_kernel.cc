@@ -16,8 +16,8 @@
 namespace mge::cpu {
 namespace {
 
-constexpr double kCallUs = 0.4;        // overhead per primitive call
-constexpr double kLeastSerialUs = 20;  // shorter work is not worth a call
+constexpr double kCallUs = 0.4;      // overhead per primitive call
+constexpr double kMinSerialUs = 20;  // shorter work is not worth a call
 
 uint64_t Aligned(uint64_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -187,7 +187,7 @@ OnednnState::~OnednnState() {
 }
 
 OnednnChoice ChooseOnednn(std::vector<int64_t> problem, const OnednnWays& ways, const OnednnCut& cut) {
-  constexpr size_t kMostKept = 4096;
+  constexpr size_t kMaxKept = 4096;
   static std::mutex mutex;
   static std::map<std::vector<int64_t>, OnednnChoice> kept;
   problem.insert(problem.end(), {ways.most, ways.threads});
@@ -197,7 +197,7 @@ OnednnChoice ChooseOnednn(std::vector<int64_t> problem, const OnednnWays& ways, 
   }
   OnednnChoice choice = Choose(ways, cut);
   std::lock_guard lock(mutex);
-  if (kept.size() >= kMostKept) kept.clear();
+  if (kept.size() >= kMaxKept) kept.clear();
   return kept.emplace(std::move(problem), std::move(choice)).first->second;
 }
 
@@ -222,7 +222,7 @@ bool OnednnUsable(Offers& offers, double serial_us) {
     offers.Refuse("oneDNN: chooses its instruction set itself, which cpu.isa forbids");
     return false;
   }
-  if (serial_us < kLeastSerialUs) {
+  if (serial_us < kMinSerialUs) {
     offers.Refuse("oneDNN: too little work for its calls");
     return false;
   }
@@ -235,7 +235,7 @@ bool OnednnUsable(Offers& offers, double serial_us) {
 
 OnednnWays WaysOf(const Problem& p, double serial_us) {
   constexpr double kMaxTimes = 256;  // each slice has memory of its own
-  if (serial_us < 2 * kLeastSerialUs) return {1, 1};
+  if (serial_us < 2 * kMinSerialUs) return {1, 1};
   const int64_t threads = p.threads();
   const auto times = static_cast<int64_t>(std::min(serial_us / kLongUs / static_cast<double>(threads), kMaxTimes));
   return {threads * std::max<int64_t>(times, 1), threads};
@@ -271,12 +271,12 @@ Result OnednnImages::Cut(int64_t ways, const Describe& describe, std::vector<One
   auto lost = [&](int64_t parts) {
     return 1 - static_cast<double>(parts) / static_cast<double>((parts + ways - 1) / ways * ways);
   };
-  constexpr double kMostLost = 0.13;
+  constexpr double kMaxLost = 0.13;
   constexpr int64_t kGroups = 4;  // for a thread, at most
-  const bool grouped = images >= ways && lost(images) <= kMostLost;
+  const bool grouped = images >= ways && lost(images) <= kMaxLost;
   int64_t bands = 1;
   if (!grouped) {
-    for (int64_t b = 2; b <= std::min(ways, lines) && lost(images * bands) > kMostLost; ++b) {
+    for (int64_t b = 2; b <= std::min(ways, lines) && lost(images * bands) > kMaxLost; ++b) {
       if (lost(images * b) < lost(images * bands)) bands = b;
     }
   }

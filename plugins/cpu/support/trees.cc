@@ -11,7 +11,7 @@ namespace {
 // The flags of a node of the operator.
 enum Compare : int32_t { kLessEqual, kLess, kGreaterEqual, kGreater, kEqual, kNotEqual };
 constexpr int32_t kCompareMask = 7, kMissingHolds = 8;
-constexpr size_t kMostNodes = size_t{1} << 26;  // of the operator; each becomes at most two blocks
+constexpr size_t kMaxNodes = size_t{1} << 26;  // of the operator; each becomes at most two blocks
 
 template <typename Real>
 std::vector<Real> Reals(const Value& value) {
@@ -150,7 +150,7 @@ std::shared_ptr<const Forest<Real>> MakeForest(const Node& node) {
   auto out = std::make_shared<Forest<Real>>();
   out->weights = Reals<Real>(node.input(6));
   const bool sizes = leaf_count >= 0 && nodes.size() % 4 == 0 && node.input(2).elements() == nodes.size() / 4 &&
-                     out->weights.size() == targets.size() && nodes.size() / 4 + roots.size() < kMostNodes;
+                     out->weights.size() == targets.size() && nodes.size() / 4 + roots.size() < kMaxNodes;
   if (!sizes || !Valid(nodes, roots, leaf_count, columns)) return nullptr;
   if (leaves.front() != 0 || leaves.back() != static_cast<int64_t>(targets.size()) || !std::ranges::is_sorted(leaves)) {
     return nullptr;

@@ -7,13 +7,13 @@
 
 namespace mge::cpu {
 
-inline constexpr int kMostPixels = 4;
+inline constexpr int kMaxPixels = 4;
 
 // Pixels and their weights.
 struct Pixels {
-  int count;                        // at most kMostPixels
-  const float* pixel[kMostPixels];  // each points to a pixel's channels
-  float weight[kMostPixels];
+  int count;                       // at most kMaxPixels
+  const float* pixel[kMaxPixels];  // each points to a pixel's channels
+  float weight[kMaxPixels];
 };
 
 struct BlendTable {

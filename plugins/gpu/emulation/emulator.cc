@@ -41,7 +41,7 @@ constexpr size_t kStackBytes = 64 << 10;
 // below each stack: a multiple of every page size, larger than a stack frame
 constexpr size_t kGuardBytes = kStackBytes;
 constexpr size_t kSlotBytes = kGuardBytes + kStackBytes;
-constexpr int kMostGuards = 12 << 10;       // limit per process: a guard needs two mappings, and Linux allows 65530
+constexpr int kMaxGuards = 12 << 10;        // limit per process: a guard needs two mappings, and Linux allows 65530
 constexpr size_t kSharedBytes = 228 << 10;  // as on sm_90
 constexpr size_t kStaticBytes = 48 << 10;   // limit for static shared arrays
 constexpr uint32_t kMaxThreads = 1024, kMaxWarps = kMaxThreads / 32, kMaxWarpThreads = 64;
@@ -172,7 +172,7 @@ void Emulator::Block::Fail(const char* format, ...) {
 void Emulator::Block::Guard(size_t slot) {
   if (slot < guarded) return;
   guarded = slot + 1;
-  if (guards.fetch_add(1) < kMostGuards && mprotect(stacks + slot * kSlotBytes, kGuardBytes, PROT_NONE) == 0) {
+  if (guards.fetch_add(1) < kMaxGuards && mprotect(stacks + slot * kSlotBytes, kGuardBytes, PROT_NONE) == 0) {
     ++own_guards;
   } else {
     --guards;

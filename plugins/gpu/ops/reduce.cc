@@ -122,8 +122,8 @@ double BlockUs(const Problem& p, double count, double blocks) {
 // Returns the number of parts of each output that keep a device busy, each of some elements; 1: none.
 int64_t SplitsOf(const ReduceArgs& a, Kind kind) {
   const int64_t units = kind == kSplitThread ? 65536 : 1024, least = kind == kSplitThread ? 32 : 2048;
-  constexpr int64_t kMost = 128;
-  return std::clamp<int64_t>(std::min(units / std::max<int64_t>(1, a.outputs), a.count / least), 1, kMost);
+  constexpr int64_t kMax = 128;
+  return std::clamp<int64_t>(std::min(units / std::max<int64_t>(1, a.outputs), a.count / least), 1, kMax);
 }
 // Returns the bytes of the parts; sums of 16-bit floats are floats.
 uint64_t PartBytes(const ReduceArgs& a, int64_t splits, mge_dtype type) {

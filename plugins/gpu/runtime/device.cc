@@ -10,7 +10,7 @@ namespace mge::gpu {
 namespace {
 
 constexpr uint32_t kAlignment = 256;  // of every allocation of both drivers
-constexpr uint64_t kLeastGranule = 64 << 10;
+constexpr uint64_t kMinGranule = 64 << 10;
 constexpr int kProhibited = 2;  // compute mode: no process may use the device
 
 // Returns an attribute, or 0 if the driver has none.
@@ -124,7 +124,7 @@ Result Device::Init() {
   size_t bytes = 0;
   if (AttributeOf(device, TheVendor().numbers.virtual_memory) > 0 &&
       TheDriver().range_granularity.call(&bytes, &properties, 0) == kDriverOk) {
-    granularity_ = std::max<uint64_t>(bytes, kLeastGranule);
+    granularity_ = std::max<uint64_t>(bytes, kMinGranule);
   }
   FindAccessors();
   roofs_ = RoofsOfDevice(device);

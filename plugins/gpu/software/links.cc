@@ -14,7 +14,7 @@
 namespace mge::software {
 namespace {
 
-constexpr size_t kMostDevices = 1024;
+constexpr size_t kMaxDevices = 1024;
 constexpr size_t kLongestFile = 1 << 20;
 
 // The link classes of a DGX-1V with V100 cards: PCIe 3.0 x16 to the host; NVLink 2 with 25 GB/s per link and direction.
@@ -100,7 +100,7 @@ Result LinkMatrix::Parse(std::string_view text, std::string_view place, LinkMatr
         return bad(line, "the cell '" + std::string(cell.substr(0, 40)) +
                              "' is not valid; allowed: 0, 1, 2, 3, GB/s/us such as 25/1.9, and the latter with /host");
       }
-      if (cells.size() > kMostDevices) return bad(line, "a row has more than " + std::to_string(kMostDevices) + " cells");
+      if (cells.size() > kMaxDevices) return bad(line, "a row has more than " + std::to_string(kMaxDevices) + " cells");
     }
     if (cells.empty()) continue;
     if (!rows.empty() && cells.size() != rows[0].size()) {

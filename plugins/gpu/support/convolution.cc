@@ -13,18 +13,18 @@ bool FitsNhwc(const Problem& p, const Convolution& conv) {
   const ConvArgs& args = conv.args;
   if (conv.w == conv.x || conv.w == conv.residual || p.input(conv.x).is_constant()) return false;
   if (conv.residual >= 0 && p.input(conv.residual).is_constant()) return false;
-  constexpr int64_t kMost = int64_t{1} << 28;
+  constexpr int64_t kMax = int64_t{1} << 28;
   // Each factor is checked first, so that no product overflows.
   const auto fits = [](std::initializer_list<int64_t> factors) {
     int64_t product = 1;
     for (const int64_t f : factors) {
-      if (f < 0 || f > kMost || (product *= std::max<int64_t>(f, 1)) > 8 * kMost - 256) return false;  // less by a tile
+      if (f < 0 || f > kMax || (product *= std::max<int64_t>(f, 1)) > 8 * kMax - 256) return false;  // less by a tile
     }
     return true;
   };
   for (const WindowAxis& a : args.axis) {
-    if (!fits({a.kernel, a.dilation}) || a.kernel * a.dilation > kMost) return false;
-    if (!fits({a.out, a.stride}) || a.out * a.stride > kMost || std::abs(a.pad_begin) > kMost) return false;
+    if (!fits({a.kernel, a.dilation}) || a.kernel * a.dilation > kMax) return false;
+    if (!fits({a.out, a.stride}) || a.out * a.stride > kMax || std::abs(a.pad_begin) > kMax) return false;
   }
   const WindowAxis *d = &args.axis[0], *h = &args.axis[1], *w = &args.axis[2];
   return fits({args.images, args.channels, d->in, h->in, w->in}) &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plugins/gpu/support/behind.h"
+#include "plugins/gpu/support/library_epilogue.h"
 
 #include <algorithm>
 
@@ -21,13 +21,13 @@ mge_code Enqueue(const mge_run* run, uint32_t kernel, const Args& args) {
 
 }  // namespace
 
-bool ActivationBehind::Init(mge_dtype type) {
+bool ActivationEpilogue::Init(mge_dtype type) {
   kernel_ = FindKernel(KernelFor("activate", type));
   return kernel_ != kNoKernel;
 }
 
-mge_code ActivationBehind::Run(const mge_run* run, const void* x, void* y, int64_t elements,
-                               const Activation& activation) const {
+mge_code ActivationEpilogue::Run(const mge_run* run, const void* x, void* y, int64_t elements,
+                                 const Activation& activation) const {
   if (activation.kind == kNoActivation) return MGE_OK;
   ActivateArgs args = {};  // the padding, too: a GPU in software takes each word for an address that looks like one
   args.x = x;
@@ -37,13 +37,13 @@ mge_code ActivationBehind::Run(const mge_run* run, const void* x, void* y, int64
   return Enqueue(run, kernel_, args);
 }
 
-bool BiasBehind::Init(mge_dtype type) {
+bool BiasEpilogue::Init(mge_dtype type) {
   kernel_ = FindKernel(KernelFor("add", type));
   return kernel_ != kNoKernel;
 }
 
-mge_code BiasBehind::Run(const mge_run* run, void* y, const void* bias, int64_t images, int64_t channels,
-                         int64_t pixels) const {
+mge_code BiasEpilogue::Run(const mge_run* run, void* y, const void* bias, int64_t images, int64_t channels,
+                           int64_t pixels) const {
   BinaryArgs args = {};
   args.x = args.z = y;
   args.y = bias;

@@ -10,7 +10,7 @@
 namespace mge::gpu {
 
 // An activation of the elements of a tensor.
-class ActivationBehind {
+class ActivationEpilogue {
  public:
   // Finds the kernel for an element type. Returns false if the backend's image lacks it.
   bool Init(mge_dtype type);
@@ -22,7 +22,7 @@ class ActivationBehind {
 };
 
 // The addition of a bias per channel to a tensor (images, channels, pixels), in place.
-class BiasBehind {
+class BiasEpilogue {
  public:
   bool Init(mge_dtype type);
   mge_code Run(const mge_run* run, void* y, const void* bias, int64_t images, int64_t channels, int64_t pixels) const;

@@ -9,7 +9,7 @@
 namespace mge::gpu {
 namespace {
 
-constexpr int64_t kStep = 16, kLeastSum = 256, kMostSplits = 64;
+constexpr int64_t kStep = 16, kMinSum = 256, kMaxSplits = 64;
 constexpr double kBlocksAtOnce = 2;  // blocks of a multiprocessor that hide each other's latency
 
 }  // namespace
@@ -22,7 +22,7 @@ double TilesUs(const Problem& p, int64_t tiles, int64_t k) {
 
 int64_t SplitsFor(const Problem& p, int64_t tiles, int64_t k) {
   const auto busy = static_cast<int64_t>(kBlocksAtOnce * RoofsOf(p.handle()).multiprocessors);
-  return std::clamp<int64_t>(std::min((k + kLeastSum - 1) / kLeastSum, busy / std::max<int64_t>(1, tiles)), 1, kMostSplits);
+  return std::clamp<int64_t>(std::min((k + kMinSum - 1) / kMinSum, busy / std::max<int64_t>(1, tiles)), 1, kMaxSplits);
 }
 
 uint64_t PartBytes(mge_dtype type, int64_t splits, int64_t results) {

@@ -56,16 +56,16 @@ void Delete(void* object) noexcept {
   g_live.fetch_sub(1, std::memory_order_relaxed);
   std::free(object);
 }
-constexpr size_t kLeast = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+constexpr size_t kMin = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 
 }  // namespace
 
-void* operator new(size_t n) { return NewOrThrow(n, kLeast); }
-void* operator new[](size_t n) { return NewOrThrow(n, kLeast); }
+void* operator new(size_t n) { return NewOrThrow(n, kMin); }
+void* operator new[](size_t n) { return NewOrThrow(n, kMin); }
 void* operator new(size_t n, std::align_val_t a) { return NewOrThrow(n, static_cast<size_t>(a)); }
 void* operator new[](size_t n, std::align_val_t a) { return NewOrThrow(n, static_cast<size_t>(a)); }
-void* operator new(size_t n, const std::nothrow_t&) noexcept { return New(n, kLeast); }
-void* operator new[](size_t n, const std::nothrow_t&) noexcept { return New(n, kLeast); }
+void* operator new(size_t n, const std::nothrow_t&) noexcept { return New(n, kMin); }
+void* operator new[](size_t n, const std::nothrow_t&) noexcept { return New(n, kMin); }
 void* operator new(size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return New(n, static_cast<size_t>(a)); }
 void* operator new[](size_t n, std::align_val_t a, const std::nothrow_t&) noexcept { return New(n, static_cast<size_t>(a)); }
 void operator delete(void* p) noexcept { Delete(p); }

@@ -15,8 +15,8 @@
 namespace mge {
 namespace {
 
-constexpr int64_t kMostElements = 3000;  // larger examples are left out
-constexpr int64_t kProbes = 6;           // elements of each input that are changed
+constexpr int64_t kMaxElements = 3000;  // larger examples are left out
+constexpr int64_t kProbes = 6;          // elements of each input that are changed
 constexpr double kStep = 1e-5;
 
 // Examples in place of those of the row, whose values are outside of the domain or too large for finite differences.
@@ -162,7 +162,7 @@ TEST_P(Gradients, AgreeWithFiniteDifferences) {
     if (!c.ok()) continue;
     int64_t elements = 0;
     for (const Tensor& t : c->inputs[0]) elements += t.elements();
-    if (elements <= kMostElements) compared += Compare(*std::move(c));
+    if (elements <= kMaxElements) compared += Compare(*std::move(c));
     if (testing::Test::HasFailure()) break;
   }
   EXPECT_EQ(compared > 0, !NothingToCompare(def)) << "no example of this operator is small and floating";

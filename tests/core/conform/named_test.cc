@@ -46,7 +46,7 @@ TEST(Named, KernelsThatBroadcastWrongly) {
   IsNamed("sub_one_first", "Sub", "kernel.numerics");
 }
 
-TEST(Named, AKernelThatWritesBehindItsOutputWhatItReadBehindItsInput) { IsNamed("copies_too_far", "Relu", "kernel.bounds"); }
+TEST(Named, AKernelThatCopiesBeyondItsOperandsIsReported) { IsNamed("copies_too_far", "Relu", "kernel.bounds"); }
 
 TEST(Named, AClaimThatTakesTheConstantToBeTheSecondOperand) { IsNamed("bias_comes_second", "graph.", "graph.groups"); }
 

@@ -231,7 +231,7 @@ TEST(ModelWarnings, AllDeviationsOfAModelAreOneWarning) {
   ASSERT_TRUE(runtime.ok()) << FormatError(runtime.status());
   onnx::Model model;
   model.graph = *ParseGraphText("input x : float32[2]\ny = Neg(x)\noutput y\n");
-  model.info.liberties = {"a", "b", "c", "d", "e"};
+  model.info.deviations = {"a", "b", "c", "d", "e"};
   auto session = Session::Create(*runtime, std::move(model), {.device = "host"});
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   EXPECT_THAT(warnings, Contains(HasSubstr("breaks rules of ONNX and is accepted: a; b; c; and 2 more")).Times(1));

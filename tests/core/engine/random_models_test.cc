@@ -17,7 +17,7 @@ namespace {
 
 constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
 constexpr double kLargest = 1e4;  // larger numbers would overflow or cancel in later nodes
-constexpr int64_t kMostElements = 4000;
+constexpr int64_t kMaxElements = 4000;
 
 double Number(const Tensor& t, int64_t i) {
   double out = 0;
@@ -86,7 +86,7 @@ class RandomModel {
 
  private:
   static bool IsModerate(const Tensor& t) {
-    if (t.elements() > kMostElements) return false;
+    if (t.elements() > kMaxElements) return false;
     for (int64_t i = 0; i < t.elements(); ++i) {
       if (!(std::abs(Number(t, i)) < kLargest)) return false;
     }
@@ -162,10 +162,12 @@ class RandomModel {
   }
 
   // Adds the node if its evaluator accepts it and its results stay below kLargest. `exact`: it rounds at most once.
-  void Add(const char* op, std::vector<Known> in, Attributes attrs = {}, bool exact = true, int outputs = 1) {
+  void Add(const char* op, std::vector<Known> in, Attributes attrs = {}, bool exact = true, int outputs = 1,
+           const char* domain = "") {
     Node node;
     node.op = op;
-    node.version = 20;
+    node.domain = domain;
+    node.version = *domain ? 3 : 20;
     node.name = fmt::format("{}_{}", op, graph.node_count());
     node.attrs = std::move(attrs);
     std::vector<HostValue> values(in.size());
@@ -197,7 +199,8 @@ class RandomModel {
   }
 
   void AddNode() {
-    switch (Below(25)) {
+    switch (Below(26)) {
+      case 25: return AddClassifier();
       case 22: {  // many readers of one value, joined again
         Known x = Float(1, 3);
         std::vector<Known> all;
@@ -328,6 +331,26 @@ class RandomModel {
         return Add("LayerNormalization", {x, New(x.tensor.dtype(), {x.tensor.shape().back()}, Below(2))}, {}, false);
       }
     }
+  }
+
+  // Adds a classifier of two or three labels, which has one score for two of them: the other one follows from it.
+  void AddClassifier() {
+    auto fits = [](const Tensor& t) { return t.dtype() == DType::kF32 && t.rank() == 2; };
+    const Known x = Some(fits, DType::kF32, AnyShape(2, 2));
+    if (!x.exact) return;  // a rounded score may belong to another label
+    const int64_t labels = 2 + Below(2), scores = labels == 2 ? 1 + Below(2) : labels;
+    const char* transform = OneOf({"NONE", "NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"});
+    std::vector<float> weights(static_cast<size_t>(scores * x.tensor.shape()[1])), offsets(static_cast<size_t>(scores));
+    for (float& w : weights) w = static_cast<float>(Below(33) - 16) / 8;
+    for (float& o : offsets) o = static_cast<float>(Below(9) - 4) / 8;
+    mge::Ints names;
+    for (int64_t i = 0; i < labels; ++i) names.push_back(10 * i + Below(10));
+    Add("LinearClassifier", {x},
+        With({{"coefficients", weights},
+              {"intercepts", offsets},
+              {"classlabels_ints", names},
+              {"post_transform", std::string(transform)}}),
+        false, 2, "ai.onnx.ml");
   }
 
   std::mt19937 random_;

@@ -64,14 +64,14 @@ TEST_F(Group, CopiesFromRankToRank) {
     for (int round = 0; round < 50; ++round) {
       const float mine = static_cast<float>(rank + 1) + static_cast<float>(round);
       const uint32_t next = (rank + 1) % 3, before = (rank + 2) % 3;
-      for (int64_t key : {7, 8}) group_->Give({rank, next, key}, {.data = &mine, .bytes = sizeof(mine)});
+      for (int64_t key : {7, 8}) group_->Submit({rank, next, key}, {.data = &mine, .bytes = sizeof(mine)});
       for (int64_t key : {8, 7}) {
-        auto offer = group_->AwaitOffer({before, rank, key});
-        ASSERT_TRUE(offer.ok()) << FormatError(offer.status());
-        EXPECT_EQ(*static_cast<const float*>(offer->data), static_cast<float>(before + 1) + static_cast<float>(round));
-        group_->Take({before, rank, key}, {});
+        auto buffer = group_->WaitForBuffer({before, rank, key});
+        ASSERT_TRUE(buffer.ok()) << FormatError(buffer.status());
+        EXPECT_EQ(*static_cast<const float*>(buffer->data), static_cast<float>(before + 1) + static_cast<float>(round));
+        group_->Release({before, rank, key}, {});
       }
-      for (int64_t key : {7, 8}) EXPECT_EQ(group_->AwaitTaken({rank, next, key}).fence, nullptr);
+      for (int64_t key : {7, 8}) EXPECT_EQ(group_->WaitForRelease({rank, next, key}).fence, nullptr);
     }
   });
 }
@@ -81,12 +81,12 @@ TEST_F(Group, EndsAllWaitsWhenItIsAborted) {
     const float a = 1;
     absl::Status status;
     if (rank == 0) status = group_->Sum(rank, {{&a, DType::kF32, 1}}).status();  // the others never come
-    if (rank == 1) status = group_->AwaitOffer({2, 1, 0}).status();
+    if (rank == 1) status = group_->WaitForBuffer({2, 1, 0}).status();
     if (rank == 2) {
-      group_->Give({2, 0, 1}, {.data = &a, .bytes = sizeof(a)});
+      group_->Submit({2, 0, 1}, {.data = &a, .bytes = sizeof(a)});
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       group_->Abort();
-      group_->AwaitTaken({2, 0, 1});
+      group_->WaitForRelease({2, 0, 1});
       status = group_->stop().CheckStop();
     }
     EXPECT_EQ(ErrorId(status), errors::kCancelled.id) << rank;
@@ -95,19 +95,19 @@ TEST_F(Group, EndsAllWaitsWhenItIsAborted) {
 }
 
 // The memory that is being copied must not be released.
-TEST_F(Group, AwaitsTheEndOfACopyAlsoWhenItIsAborted) {
+TEST_F(Group, WaitsForTheEndOfACopyAlsoWhenItIsAborted) {
   const float a = 1;
-  group_->Give({0, 1, 0}, {.data = &a, .bytes = sizeof(a)});
-  ASSERT_TRUE(group_->AwaitOffer({0, 1, 0}).ok());
+  group_->Submit({0, 1, 0}, {.data = &a, .bytes = sizeof(a)});
+  ASSERT_TRUE(group_->WaitForBuffer({0, 1, 0}).ok());
   group_->Abort();
-  bool taken = false;
+  bool released = false;
   std::thread copies([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    taken = true;
-    group_->Take({0, 1, 0}, {});
+    released = true;
+    group_->Release({0, 1, 0}, {});
   });
-  group_->AwaitTaken({0, 1, 0});
-  EXPECT_TRUE(taken);
+  group_->WaitForRelease({0, 1, 0});
+  EXPECT_TRUE(released);
   copies.join();
 }
 

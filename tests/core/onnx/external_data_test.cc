@@ -240,12 +240,12 @@ TEST_F(ExternalData, OffsetsAndLengthsAreChecked) {
   ExpectError(with("location", "w.bin"), errors::kExternalData, "given twice");
 }
 
-TEST_F(ExternalData, AChecksumIsNotCheckedWhichTheReaderTells) {
+TEST_F(ExternalData, AChecksumIsNotCheckedAndTheReaderSaysSo) {
   Write(root_ / "model" / "w.bin", Floats({1, 2}));
   auto model = ReadWith({{"location", "w.bin"}, {"checksum", "00"}});
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_THAT(Weights(*model), ::testing::ElementsAre(1, 2));
-  EXPECT_THAT(model->info.liberties, ::testing::ElementsAre("the checksums of its external data are not checked"));
+  EXPECT_THAT(model->info.deviations, ::testing::ElementsAre("the checksums of its external data are not checked"));
 }
 
 TEST_F(ExternalData, SizesComeFromTheShape) {

@@ -63,11 +63,11 @@ TEST(Reader, UsesOperatorSet1ForModelsBeforeIrVersion3) {
   auto model = Read(ModelProto({.graph = graph, .ir_version = 2, .opsets = {}}));
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_EQ(model->info.opsets[0].version, 1);
-  EXPECT_THAT(model->info.liberties, ElementsAre());
+  EXPECT_THAT(model->info.deviations, ElementsAre());
   model = Read(ModelProto({.graph = graph, .ir_version = 1, .opsets = {{"", 9}}}));
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
   EXPECT_EQ(model->info.opsets[0].version, 9);
-  EXPECT_THAT(model->info.liberties, ElementsAre(HasSubstr("IR version 1 has no operator sets")));
+  EXPECT_THAT(model->info.deviations, ElementsAre(HasSubstr("IR version 1 has no operator sets")));
   ExpectError(Read(ModelProto({.graph = graph, .ir_version = 3, .opsets = {}})).status(), errors::kMalformedModel,
               "the model lacks an operator set");
 }

@@ -50,7 +50,7 @@ TEST(WellFormed, CommonExporterDeviationsAreAcceptedWithAWarning) {
                                        .outputs = {kY, kY},
                                        .initializers = {FloatTensor("w", {1}, {1}), FloatTensor("w", {2}, {2, 3})}})}));
   ASSERT_TRUE(model.ok()) << FormatError(model.status());
-  EXPECT_THAT(model->info.liberties,
+  EXPECT_THAT(model->info.deviations,
               ::testing::ElementsAre("initializer 'w' is duplicate: the last one is used",
                                      HasSubstr("domain 'com.microsoft' is not imported: version 1 is used"),
                                      "output 'y' is listed twice: it is returned twice"));
@@ -64,7 +64,7 @@ TEST(WellFormed, CommonExporterDeviationsAreAcceptedWithAWarning) {
                             .inputs = {ValueInfo("x", DType::kF32, {1, 1, 5})},
                             .outputs = {kY}})}));
   ASSERT_TRUE(pool.ok()) << FormatError(pool.status());
-  EXPECT_THAT(pool->info.liberties, ::testing::ElementsAre("node 'p' (MaxPool) has auto_pad and pads: auto_pad is used"));
+  EXPECT_THAT(pool->info.deviations, ::testing::ElementsAre("node 'p' (MaxPool) has auto_pad and pads: auto_pad is used"));
 }
 
 TEST(WellFormed, DanglingUsesAreNamed) {

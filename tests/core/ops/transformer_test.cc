@@ -20,7 +20,7 @@ TEST(RotaryEmbedding, RotatesPairsByTheAnglesOfThePosition) {
             "float32[1,1,1,4]<-3.0, 2.0, 1.0, 4.0>");
 }
 
-TEST(RotaryEmbedding, LeavesTheElementsBehindTheRotatedOnes) {
+TEST(RotaryEmbedding, KeepsTheElementsAfterTheRotatedOnes) {
   EXPECT_EQ(
       Both("RotaryEmbedding", {kPair, "float32[1,1]<0>", "float32[1,1]<1>", "int64[1,1]<0>"}, "{rotary_embedding_dim=2}"),
       "float32[1,1,1,4]<-2.0, 1.0, 3.0, 4.0>");

@@ -251,7 +251,7 @@ mge_code Prepare(mge_device*, const mge_problem* problem, const mge_candidate* c
     if (line.unable) return {MGE_UNIMPLEMENTED, "the test made it unable"};
     if (line.broken) return {MGE_INTERNAL, "the test broke it"};
     const uint64_t inputs = problem->graph->input_count, outputs = problem->graph->output_count;
-    if (inputs + outputs > plans::BoundOperands::kMost) return {MGE_INTERNAL, "more operands than a fake kernel can bind"};
+    if (inputs + outputs > plans::BoundOperands::kMax) return {MGE_INTERNAL, "more operands than a fake kernel can bind"};
     auto kernel = std::make_unique<Kernel>(Kernel{static_cast<uint32_t>(inputs), static_cast<uint32_t>(outputs),
                                                   std::vector<uint64_t>(inputs), std::vector<mge_text>(inputs)});
     for (const plans::PackedForm& form : line.packed) {

@@ -93,10 +93,10 @@ mge_layout LayoutOf(std::string_view text, int32_t rank, uint64_t plain_bytes);
 
 // The operands of a step that a fake backend has bound. Step::args points to it.
 struct BoundOperands {
-  static constexpr uint32_t kMost = 16;
+  static constexpr uint32_t kMax = 16;
   uint32_t inputs, outputs;
   mge_slot workspace;
-  mge_slot slots[kMost];  // inputs, then outputs
+  mge_slot slots[kMax];  // inputs, then outputs
 };
 
 }  // namespace plans

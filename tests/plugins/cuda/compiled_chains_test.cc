@@ -213,7 +213,7 @@ void Compile(const char* source) {
   compile(program, 0, nullptr);
 }
 
-TEST_F(CompiledChains, ThatNvrtcRefusesOrThatHaveNoTwinInTheUnitEndATestWithTheirSource) {
+TEST_F(CompiledChains, EndATestWithTheirSourceIfTheyDoNotCompile) {
   testing::GTEST_FLAG(death_test_style) = "threadsafe";
   constexpr char kOther[] =
       "#include \"plugins/gpu/port.h\"\n"

@@ -34,7 +34,7 @@ TEST_F(CudaPools, PassTheConformanceKit) {
 }
 
 // The heuristics name the engine as a fallback, so a measurement decides.
-TEST_F(CudaPools, StandBehindTheOwnKernelUnlessTheyAreMeasured) {
+TEST_F(CudaPools, ComeAfterTheOwnKernelUnlessTimesAreMeasured) {
   using namespace onnx_builder;  // NOLINT: its functions build models
   const std::string model =
       Model("model.onnx",

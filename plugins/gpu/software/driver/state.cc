@@ -12,8 +12,8 @@
 namespace mge::software::driver {
 namespace {
 
-constexpr int kMostContexts = 32;  // nested in one thread
-thread_local Context* t_contexts[kMostContexts];
+constexpr int kMaxContexts = 32;  // nested in one thread
+thread_local Context* t_contexts[kMaxContexts];
 thread_local int t_depth = 0;
 
 // Returns the name of the file beside this library.
@@ -106,7 +106,7 @@ Context* Driver::Find(int ordinal) {
 Context* Driver::Current() { return t_depth ? t_contexts[t_depth - 1] : nullptr; }
 
 bool Driver::Push(Context* context) {
-  if (t_depth == kMostContexts) return false;
+  if (t_depth == kMaxContexts) return false;
   t_contexts[t_depth++] = context;
   return true;
 }

@@ -19,7 +19,7 @@ namespace mge MGE_HIDDEN {
 
 // The numbers of a device's slabs. A slab may have up to 1 TiB. The numbers are no addresses of the process, because their
 // highest bit is set.
-template <typename Handle, uint64_t kMostSlabs = 16384>
+template <typename Handle, uint64_t kMaxSlabs = 16384>
 class SlabNumbers {
  public:
   // A place in a slab. `handle` is NULL for an address that is in no slab, such as one of host memory.
@@ -28,11 +28,11 @@ class SlabNumbers {
     uint64_t offset;
   };
 
-  // Returns the first number of a new range. Returns NULL if there are kMostSlabs slabs already. [any]
+  // Returns the first number of a new range. Returns NULL if there are kMaxSlabs slabs already. [any]
   void* Add(Handle* handle) {
     std::lock_guard lock(mutex_);
-    for (uint64_t i = 0; i < kMostSlabs; ++i) {
-      const uint64_t index = (next_ + i) % kMostSlabs;
+    for (uint64_t i = 0; i < kMaxSlabs; ++i) {
+      const uint64_t index = (next_ + i) % kMaxSlabs;
       if (handles_[index].load(std::memory_order_relaxed)) continue;
       handles_[index].store(handle, std::memory_order_release);
       next_ = index + 1;
@@ -48,7 +48,7 @@ class SlabNumbers {
   // Returns the slab and the offset of a number. Neither locks nor searches. [any]
   Place Find(const void* address) const {
     const uint64_t number = reinterpret_cast<uintptr_t>(address);
-    if (!(number & kMark) || IndexOf(address) >= kMostSlabs) return {nullptr, 0};
+    if (!(number & kMark) || IndexOf(address) >= kMaxSlabs) return {nullptr, 0};
     return {handles_[IndexOf(address)].load(std::memory_order_acquire), number & ((uint64_t{1} << kOffsetBits) - 1)};
   }
 
@@ -60,7 +60,7 @@ class SlabNumbers {
 
   std::mutex mutex_;  // guards next_ and changes of handles_
   uint64_t next_ = 0;
-  std::array<std::atomic<Handle*>, kMostSlabs> handles_ = {};
+  std::array<std::atomic<Handle*>, kMaxSlabs> handles_ = {};
 };
 
 }  // namespace MGE_HIDDEN

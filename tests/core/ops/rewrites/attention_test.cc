@@ -76,7 +76,7 @@ TEST(AttentionRewrite, PutsThePastInFront) {
 }
 
 // Exporters write a Transpose behind it. Nothing stands between that and the last product.
-TEST(AttentionRewrite, JoinsTheTransposeBehindIt) {
+TEST(AttentionRewrite, JoinsTheTransposeAfterIt) {
   const std::string mask = "input radd : float32[2,1,1,5]\n";
   for (const std::string& inputs : {kHeads, kShared}) {
     EXPECT_THAT(Rewritten(inputs + mask, "a = Attention(q, k, v, radd)\ny = Transpose(a) {perm=[0,2,1,3]}"),
