@@ -14,11 +14,10 @@
 #include <vector>
 
 #include "core/base/file.h"
+#include "core/base/npz_names.h"
 #include "core/base/tensor.h"
 
 namespace mge {
-
-inline constexpr int64_t kMaxArrayFileBytes = int64_t{16} << 30;
 
 // Reads one array. `place` is the file's name for messages. The tensor refers to `bytes` only if `owner` is given, which then
 // keeps them alive, and if it needs no conversion.
@@ -37,8 +36,6 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, c
 absl::StatusOr<NamedTensors> ReadNpz(const std::string& path, const NpzLimits& limits = {},
                                      HostAllocator& allocator = UnlimitedHostAllocator());
 
-// Returns the names of the arrays, in the archive's order, without unpacking the arrays.
-absl::StatusOr<std::vector<std::string>> NpzNames(Bytes bytes, std::string_view place, const NpzLimits& limits = {});
 // Reads one array. If `name` is "", the archive must hold exactly one. Fails with kBadInputFile if there is no such array.
 absl::StatusOr<Tensor> ReadNpzArray(Bytes bytes, std::string_view place, const std::string& name,
                                     const NpzLimits& limits = {}, HostAllocator& allocator = UnlimitedHostAllocator());

@@ -209,8 +209,8 @@ absl::StatusOr<NamedTensors> ReadNpzBytes(Bytes bytes, std::string_view place, c
   return out;
 }
 
-absl::StatusOr<std::vector<std::string>> NpzNames(Bytes bytes, std::string_view place, const NpzLimits& limits) {
-  MGE_ASSIGN_OR_RETURN(const std::vector<Member> members, ReadArrayNames(bytes, place, limits));
+absl::StatusOr<std::vector<std::string>> NpzNames(Bytes bytes, std::string_view place) {
+  MGE_ASSIGN_OR_RETURN(const std::vector<Member> members, ReadArrayNames(bytes, place, {}));
   std::vector<std::string> names;
   for (const Member& member : members) names.push_back(ArrayName(member));
   return names;

@@ -7,7 +7,7 @@
 
 #include "core/base/input_file.h"
 #include "core/base/nearest.h"
-#include "core/base/npy.h"
+#include "core/base/npz_names.h"
 #include "core/cli/compare.h"
 #include "fmt/format.h"
 
