@@ -38,7 +38,7 @@ void WarnOfModel(const onnx::Model& model, const PlanServices& services) {
   for (const std::string& name : model.info.densified) {
     if (services.fallbacks) services.fallbacks->Log(fmt::format("the sparse tensor '{}' is made dense", name));
   }
-  const std::vector<std::string>& all = model.info.liberties;
+  const std::vector<std::string>& all = model.info.deviations;
   if (all.empty()) return;
   const size_t named = std::min(all.size(), kNamed);
   services.logger.Warning("graph '{}' breaks rules of ONNX and is accepted: {}{}", model.graph.name,

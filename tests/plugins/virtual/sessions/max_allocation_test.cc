@@ -13,7 +13,7 @@ using testing::AllOf;
 using testing::Contains;
 using testing::HasSubstr;
 
-constexpr uint64_t kMost = 96 << 10;  // large enough for each weight
+constexpr uint64_t kMax = 96 << 10;  // large enough for each weight
 
 constexpr char kModel[] = R"(
 input x : float32[N,131]
@@ -56,14 +56,14 @@ class MaxAllocation : public testing::TestWithParam<std::string> {};
 TEST_P(MaxAllocation, SplitsLargerArenas) {
   auto whole = Make(0, "virtual0", GetParam());
   ASSERT_EQ(ArenasOf(*PlanOf(*whole, 100)).size(), 1u);
-  ASSERT_GT(ArenasOf(*PlanOf(*whole, 100))[0], static_cast<int64_t>(kMost));
+  ASSERT_GT(ArenasOf(*PlanOf(*whole, 100))[0], static_cast<int64_t>(kMax));
   auto expected = ResultsOf(*whole, {Numbers({100, 131})});
   whole.reset();  // releases its runtime, because a running backend keeps its settings
-  auto split = Make(kMost, "virtual0", GetParam());
+  auto split = Make(kMax, "virtual0", GetParam());
   auto plan = PlanOf(*split, 100);
   ASSERT_TRUE(plan);
   EXPECT_GT(ArenasOf(*plan).size(), 1u);
-  for (int64_t bytes : ArenasOf(*plan)) EXPECT_LE(bytes, static_cast<int64_t>(kMost));
+  for (int64_t bytes : ArenasOf(*plan)) EXPECT_LE(bytes, static_cast<int64_t>(kMax));
   EXPECT_EQ(plan->report.reference_steps, 0);
   for (int round = 0; round < 3; ++round) {
     auto got = ResultsOf(*split, {Numbers({100, 131})});
@@ -73,7 +73,7 @@ TEST_P(MaxAllocation, SplitsLargerArenas) {
 }
 
 TEST_P(MaxAllocation, AppliesToReservedMemory) {
-  auto session = Make(kMost, "virtual0", GetParam(), {{"memory.reserve", "bytes:1MiB"}});
+  auto session = Make(kMax, "virtual0", GetParam(), {{"memory.reserve", "bytes:1MiB"}});
   auto got = ResultsOf(*session, {Numbers({100, 131})});
   EXPECT_TRUE(got.ok()) << FormatError(got.status());
 }
@@ -81,9 +81,9 @@ TEST_P(MaxAllocation, AppliesToReservedMemory) {
 INSTANTIATE_TEST_SUITE_P(Pools, MaxAllocation, testing::Values("growing", "round", "naive", "unpooled"));
 
 TEST(LargestAllocation, ALargerTensorGoesToTheNextDevice) {
-  auto cpu = Make(kMost, "cpu0");
+  auto cpu = Make(kMax, "cpu0");
   auto expected = ResultsOf(*cpu, {Numbers({200, 131})});
-  auto session = Make(kMost, "virtual0,cpu0");
+  auto session = Make(kMax, "virtual0,cpu0");
   auto plan = PlanOf(*session, 200);
   ASSERT_TRUE(plan);
   std::set<std::string> devices;
@@ -99,7 +99,7 @@ TEST(LargestAllocation, ALargerTensorGoesToTheNextDevice) {
 }
 
 TEST(LargestAllocation, HasAnotherErrorThanALackOfMemory) {
-  auto session = Make(kMost, "virtual0", "growing", {{"select.strategy", "optimized"}});
+  auto session = Make(kMax, "virtual0", "growing", {{"select.strategy", "optimized"}});
   absl::Status status = ResultsOf(*session, {Numbers({200, 131})}).status();
   EXPECT_THAT(FormatError(status),
               AllOf(HasSubstr("operator MatMul has no kernel"), HasSubstr("its largest allocation is 98304")));
