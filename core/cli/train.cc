@@ -12,9 +12,9 @@
 
 #include "core/cli/inputs.h"
 #include "core/cli/training_data.h"
-#include "core/train/optimizers.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "mge/optimizers.hpp"
 
 namespace mge::cli {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/ops/expression.h"
-#include "core/train/optimizers.h"
 #include "core/train/training.h"
 #include "fmt/format.h"
+#include "mge/optimizers.hpp"
 
 namespace mge {
 namespace {

@@ -16,7 +16,7 @@ struct TrainedValue {
 };
 
 // Adds the nodes that update the parameters and the optimizer's states. A state is named after its parameter. `rate` is the
-// learning rate, a float32 scalar. Requires: `options.optimizer` is a row of optimizers.h.
+// learning rate, a float32 scalar. Requires: `options.optimizer` is a row of mge/optimizers.hpp.
 //
 // A parameter of 16 bits has a float32 copy, the state `PARAMETER.master`, which is updated. The parameter is its rounding.
 //

@@ -13,8 +13,8 @@
 #include "core/ops/rewrites/pattern.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
-#include "core/train/optimizers.h"
 #include "fmt/format.h"
+#include "mge/optimizers.hpp"
 
 namespace mge {
 namespace {

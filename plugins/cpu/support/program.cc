@@ -476,9 +476,8 @@ class ProgramBuilder {
   // ------------------------------------------------------------ places
 
   // Gives each value of the program a place: an operand's own, or one of a few buffers. This is the allocation of registers for
-  // a straight program: steps are visited in order, a result takes the buffer of an operand whose last use is this step, or a
-  // free one, and buffers are free after the last use of their value. Values that are computed once, before the loop, keep
-  // their buffers to the end.
+  // a straight program: a result takes the buffer of an operand whose last use is its step, or a free one. Values that are
+  // computed once, before the loop, keep their buffers to the end.
   Result Place() {
     ProgramHeader& h = program_->header_;
     std::stable_partition(steps_.begin(), steps_.end(), [](const Step& s) { return s.once; });

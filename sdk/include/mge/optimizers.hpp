@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimizers, one row each. The check of options, the error texts and `mge train --help` are made of these rows. A new
-// optimizer is a row, and a step in optimizer.cc.
+// The optimizers of training sessions, one row each: the names for mge_training_options::optimizer, and the options that they
+// read. The check of options, the errors and `mge train --help` are made of these rows. Needs nothing else of MGE.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace mge {
 
-// How a parameter changes by its gradient.
+// How a parameter changes by its gradient; the library implements each rule (core/train/optimizer.cc).
 enum class UpdateRule { kMomentum, kMoments, kMomentsDecayedApart };
 
 struct Optimizer {
