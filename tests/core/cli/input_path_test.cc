@@ -110,13 +110,13 @@ class InputArchive : public InputPath {
 };
 
 TEST_F(InputArchive, GivesTheInputsThatItsArraysName) {
-  EXPECT_EQ(Sum("--input pair.npz"), json({11, 22}));
-  EXPECT_EQ(Sum("--input a=pair.npz --input b=bb.npy"), json({101, 202}));
-  EXPECT_EQ(Sum("--input a=pair.npz:b --input pair.npz:b"), json({20, 40}));
+  EXPECT_EQ(Sum("--input pair.npz"), "11 22");
+  EXPECT_EQ(Sum("--input a=pair.npz --input b=bb.npy"), "101 202");
+  EXPECT_EQ(Sum("--input a=pair.npz:b --input pair.npz:b"), "20 40");
   Zip("one.npz", "b.npy");
-  EXPECT_EQ(Sum("--input one.npz --input a.npy"), json({11, 22}));
+  EXPECT_EQ(Sum("--input one.npz --input a.npy"), "11 22");
   Zip("other.npz", "bb.npy");  // an array with another name is the next input
-  EXPECT_EQ(Sum("--input other.npz --input b.npy"), json({110, 220}));
+  EXPECT_EQ(Sum("--input other.npz --input b.npy"), "110 220");
   EXPECT_EQ(Mge("run sum.onnx --device cpu0 --input one.npz --shape a=2").code, 0);
 }
 
