@@ -51,12 +51,12 @@ Outcome RunOn(Runtime& runtime, const Mutant& mutant, const std::string& device,
   if (!out.status.ok()) return out;
   RunControl control;
   control.SetTimeout(5);
-  out.status = session.Run(cli::Pointers(inputs), &out.outputs, &control);
+  out.status = session.Run(cli::Pointers(inputs), &out.outputs, {.control = &control});
   return out;
 }
 
 // Checks for an error of memory or time. Devices reach these limits at different nodes, so the two may differ.
-bool IsLimit(const Status& status) { return status.kind() == 6 || status.kind() == 124; }
+bool IsLimit(const Status& status) { return status.exit_code() == 6 || status.exit_code() == 124; }
 
 std::string Compare(const Mutant& mutant) {
   static Runtime runtime = [] {
