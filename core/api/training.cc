@@ -26,9 +26,9 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   set(o.output, options.output);
   set(o.optimizer, options.optimizer);
   options.momentum = o.momentum;
-  if (o.beta1 != 0) options.beta1 = o.beta1;
-  if (o.beta2 != 0) options.beta2 = o.beta2;
-  if (o.epsilon != 0) options.epsilon = o.epsilon;
+  options.beta1 = o.beta1;
+  options.beta2 = o.beta2;
+  options.epsilon = o.epsilon;
   options.weight_decay = o.weight_decay;
   options.clip_norm = o.clip_norm;
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);

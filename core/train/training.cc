@@ -32,7 +32,7 @@ struct OptimizerOption {
 constexpr OptimizerOption kOptimizerOptions[] = {{"momentum", &TrainingOptions::momentum, 0, 1, false},
                                                  {"beta1", &TrainingOptions::beta1, 0, 1, false},
                                                  {"beta2", &TrainingOptions::beta2, 0, 1, false},
-                                                 {"epsilon", &TrainingOptions::epsilon, 1e-30, 1, true},
+                                                 {"epsilon", &TrainingOptions::epsilon, 0, 1, true},
                                                  {"weight_decay", &TrainingOptions::weight_decay, 0, 1e6, true}};
 
 absl::Status BadOption(std::string title, std::string fix = {}) {

@@ -26,7 +26,7 @@ struct TrainingOptions {
   std::string optimizer = "sgd";         // a row of mge/optimizers.hpp, which says which of these numbers it reads
   double momentum = 0;                   // in [0, 1)
   double beta1 = 0.9, beta2 = 0.999;     // in [0, 1)
-  double epsilon = 1e-8;                 // above 0
+  double epsilon = 1e-8;                 // in [0, 1]
   double weight_decay = 0;               // Optimizer::decay
   double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen = {};  // initializers that keep their values

@@ -313,7 +313,8 @@ MGE_API MGE_NODISCARD mge_status* mge_value_table(const mge_tensor* value, mge_t
 
 /* ---------------------------------------------------------------- sessions */
 
-/* Options that make a session train its model; see mge_session_options. 0 and NULL stand for the default. */
+/* Options that make a session train its model; see mge_session_options. mge_training_options_init sets the defaults, and every
+ * number means itself. NULL stands for the default. */
 typedef struct mge_training_options {
   size_t struct_size;
   /* "cross_entropy" (default): softmax cross-entropy of scores [N,C,...] and class numbers [N,...]; labels that are no numbers
@@ -324,11 +325,11 @@ typedef struct mge_training_options {
   const char* loss;
   const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
   const char* optimizer;     /* default: "sgd"; `mge train --help` lists all, and which of the next numbers each one reads */
-  double momentum;           /* a number that the optimizer does not read must be its default, or 0 */
+  double momentum;           /* default: 0. A number that the optimizer does not read must be its default */
   double beta1, beta2;       /* defaults: 0.9 and 0.999 */
   double epsilon;            /* default: 1e-8 */
-  double weight_decay;       /* factor of the parameters, added to the gradient or the step */
-  double clip_norm;          /* limit of the Euclidean norm of all gradients together; default: none */
+  double weight_decay;       /* default: 0. Factor of the parameters, added to the gradient or the step */
+  double clip_norm;          /* limit of the Euclidean norm of all gradients together; 0, the default: none */
   const char* const* frozen; /* names of initializers that keep their values */
   size_t frozen_count;
   /* 1: each device in the session's list, such as "gpu0,gpu1", is a replica that trains on a part of every batch. The replicas
@@ -339,6 +340,13 @@ typedef struct mge_training_options {
   int32_t data_parallel;
   int32_t reserved;
 } mge_training_options;
+static inline void mge_training_options_init(mge_training_options* options) {
+  memset(options, 0, sizeof(*options));
+  options->struct_size = sizeof(*options);
+  options->beta1 = 0.9;
+  options->beta2 = 0.999;
+  options->epsilon = 1e-8;
+}
 
 /* Options of a session. The strings are used only during the call. */
 typedef struct mge_session_options {

@@ -483,14 +483,24 @@ class Session {
     o.output_count = outputs.size();
     o.outputs_on_device = options.outputs_on_device;
     o.data_folder = options.data_folder.empty() ? nullptr : options.data_folder.c_str();
-    mge_training_options training = {};
+    mge_training_options training;
+    mge_training_options_init(&training);
     std::vector<const char*> frozen;
     if (options.training) {
       const TrainingOptions& t = *options.training;
       for (const std::string& name : t.frozen) frozen.push_back(name.c_str());
-      training = {
-          sizeof(training), t.loss.c_str(), t.output.c_str(), t.optimizer.c_str(), t.momentum,    t.beta1,         t.beta2,
-          t.epsilon,        t.weight_decay, t.clip_norm,      frozen.data(),       frozen.size(), t.data_parallel, 0};
+      training.loss = t.loss.c_str();
+      training.output = t.output.c_str();
+      training.optimizer = t.optimizer.c_str();
+      training.momentum = t.momentum;
+      training.beta1 = t.beta1;
+      training.beta2 = t.beta2;
+      training.epsilon = t.epsilon;
+      training.weight_decay = t.weight_decay;
+      training.clip_norm = t.clip_norm;
+      training.frozen = frozen.data();
+      training.frozen_count = frozen.size();
+      training.data_parallel = t.data_parallel;
       o.training = &training;
     }
     mge_session* session = nullptr;

@@ -92,6 +92,9 @@ class OptionStructs : public testing::Test {
       options.device = "host";
       options.training = o;
       o->loss = "mse";
+      o->beta1 = 0.9;
+      o->beta2 = 0.999;
+      o->epsilon = 1e-8;
       mge_status* status = mge_session_load_bytes(runtime_, line_.data(), line_.size(), &options, &made);
       mge_session_release(made);
       return status;

@@ -75,6 +75,19 @@ TEST_F(TrainingSession, WritesAModelWithItsParametersThatOtherSessionsLoad) {
   EXPECT_EQ(plain.parameter_count(), 0u);
 }
 
+TEST_F(TrainingSession, TakesAZeroAmongTheNumbersOfTheOptimizerAsZero) {
+  SessionOptions options = Options(true);
+  options.training->optimizer = "adam";
+  options.training->beta1 = options.training->beta2 = options.training->epsilon = 0;
+  Session session;
+  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options, &session);
+  ASSERT_TRUE(loaded.ok()) << loaded.text();
+  Step(session);
+  Tensor w;
+  ASSERT_TRUE(session.ReadState("w", &w).ok());
+  EXPECT_THAT(w.data<float>(), ElementsAre(1 - 0.125f));  // without means, a step is the sign of the gradient
+}
+
 TEST_F(TrainingSession, ReportsTheMemoryOfAStepThatComputesOnlyTheLoss) {
   Session session;
   ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session).ok());
