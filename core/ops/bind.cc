@@ -23,7 +23,9 @@ std::string QualifiedName(std::string_view domain, std::string_view op) {
   return domain.empty() ? std::string(op) : fmt::format("{}::{}", domain, op);
 }
 
-bool Before(const OpDef* a, const OpDef* b) { return a->name != b->name ? a->name < b->name : a->domain < b->domain; }
+bool Before(const OpDef* a, const OpDef* b) {
+  return a->domain != b->domain ? a->domain < b->domain : a->name < b->name;
+}
 
 constexpr std::string_view kAttrTypeNames[] = {"an integer",         "a float",           "a string",
                                                "a list of integers", "a list of floats",  "a list of strings",
@@ -114,15 +116,23 @@ std::string NodePlace(const Node& node) {
   return node.name.empty() ? fmt::format("an unnamed {} node", op) : fmt::format("node '{}' ({})", node.name, op);
 }
 
-const OpDef* FindOp(std::string_view domain, std::string_view name) {
+std::span<const OpDef* const> AllOps() {
   static const std::vector<const OpDef*> sorted = [] {
-    std::vector<const OpDef*> ops(AllOps().begin(), AllOps().end());
+    std::vector<const OpDef*> ops;
+    for (const OpRows* rows : OpFiles()) {
+      for (const OpDef& def : *rows) ops.push_back(&def);
+    }
     std::sort(ops.begin(), ops.end(), Before);
     return ops;
   }();
+  return sorted;
+}
+
+const OpDef* FindOp(std::string_view domain, std::string_view name) {
+  const std::span<const OpDef* const> ops = AllOps();
   OpDef key{.name = name, .domain = CanonicalDomain(domain)};
-  auto at = std::lower_bound(sorted.begin(), sorted.end(), &key, Before);
-  return at != sorted.end() && (*at)->name == key.name && (*at)->domain == key.domain ? *at : nullptr;
+  auto at = std::lower_bound(ops.begin(), ops.end(), &key, Before);
+  return at != ops.end() && (*at)->name == key.name && (*at)->domain == key.domain ? *at : nullptr;
 }
 
 AttributeValue Attr::DefaultValue() const {

@@ -5,7 +5,7 @@
 //     f.Result(0, "Gelu", {f.Add("Add", {f.input(0), f.input(1)})});
 //     return true;
 //   }
-//   MGE_OP(bias_gelu) = {.name = "BiasGelu", ..., .infer = InferByBody, .eval = EvalByBody, .body = Body};
+//   MGE_OP(bias_gelu) = MicrosoftFunction({.name = "BiasGelu", ..., .body = Body});
 //
 // The planner replaces each node by its body, so that backends, rewrites and fusions see only the other operators. It keeps a
 // node for which all devices have a kernel.
@@ -98,5 +98,14 @@ absl::Status InferByBody(InferContext& ctx);
 
 // Computes the outputs with the evaluators of the body's nodes.
 absl::Status EvalByBody(EvalContext& ctx);
+
+// Completes the row of a function operator of com.microsoft whose shape rule and evaluator are its body's.
+constexpr OpDef MicrosoftFunction(OpDef row) {
+  row.domain = "com.microsoft";
+  if (row.outputs.size() == 0) row.outputs = {{"Y"}};
+  if (!row.infer) row.infer = InferByBody;
+  row.eval = EvalByBody;
+  return row;
+}
 
 }  // namespace mge

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Declares operators: one OpDef per source file, with the operator's schema, shape rule and reference evaluator.
+// Declares operators: one OpDef for each, with its schema, shape rule and reference evaluator. A source file declares one
+// operator or a family of them.
 //
-//   // core/ops/operators/relu.cc, in the namespace mge::op_relu
-//   MGE_OP(relu) = {.name = "Relu", .doc = "max(x, 0).",
-//                   .inputs = {{"X", kNumeric}}, .outputs = {{"Y"}},
-//                   .infer = SameTypeAsFirst, .eval = Eval, .in_place = {{0, 0}}, .traits = kElementwise};
+//   // core/ops/operators/where.cc, in the namespace mge::op_where
+//   MGE_OP(where) = {.name = "Where", .inputs = {{"condition", kBoolean}, {"X"}, {"Y"}}, ...};
 //
-// The table of all operators (AllOps) is generated from the file names of this folder. OpDefs are immutable constants.
+//   // core/ops/operators/unary.cc, in the namespace mge::op_unary
+//   constexpr OpDef kRows[] = {...};
+//   MGE_OPS(unary) = kRows;
+//
+// The table of all operators (AllOps) is generated from the names of the files. OpDefs are immutable constants.
 #pragma once
 
 #include <cstdint>
@@ -233,7 +236,7 @@ using GradientFn = absl::Status (*)(GradientContext&);
 using BodyFn = absl::StatusOr<bool> (*)(FunctionBody&);
 
 struct OpDef {
-  std::string_view name;
+  std::string_view name = {};
   std::string_view domain = "";
   std::string_view doc = {};
   InputList inputs = {};
@@ -266,12 +269,20 @@ struct OpDef {
   constexpr bool KeepsBytes() const { return Is(kView) || Is(kIdentity); }  // output 0 has the bytes of input 0
 };
 
-// Declares the operator of a source file. `id` must be the file's name without .cc.
-#define MGE_OP(id)                \
-  extern const OpDef mge_op_##id; \
+// The operators of a source file.
+using OpRows = std::span<const OpDef>;
+
+// Declares the operators of a source file. `id` must be the file's name without .cc.
+#define MGE_OPS(id)                 \
+  extern const OpRows mge_ops_##id; \
+  constexpr OpRows mge_ops_##id
+// Declares the only operator of a source file.
+#define MGE_OP(id)                       \
+  extern const OpDef mge_op_##id;        \
+  MGE_OPS(id) = OpRows(&mge_op_##id, 1); \
   constexpr OpDef mge_op_##id
 
-// Returns all operators, ordered by file name.
+// Returns all operators, ordered by domain and name: those of ONNX come first.
 std::span<const OpDef* const> AllOps();
 
 // Returns the operator with this name, or null if there is none. The domain "ai.onnx" is the same as "".

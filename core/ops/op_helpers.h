@@ -2,6 +2,9 @@
 // Shape rules and evaluators that several operators share.
 #pragma once
 
+#include <string>
+#include <type_traits>
+
 #include "core/ops/op.h"
 #include "fmt/format.h"
 
@@ -47,36 +50,50 @@ Shape BroadcastStrides(std::span<const int64_t> shape, std::span<const int64_t> 
 // Advances a multi-index in row-major order. Returns false after the last one, with all indices 0 again.
 bool NextIndex(std::span<const int64_t> shape, std::span<int64_t> index);
 
-// Sets y[i] = f(x[i]) for all elements. `f` computes in T's compute type.
-template <typename T, typename F>
+// Sets y[i] = f(x[i]) for all elements. `f` computes in T's compute type. R is the element type of y.
+template <typename T, typename R = T, typename F>
 void MapUnary(const Tensor& x, Tensor& y, F f) {
   auto in = x.Data<T>();
-  auto out = y.MutableData<T>();
-  for (size_t i = 0; i < in.size(); ++i) out[i] = static_cast<T>(f(static_cast<Compute<T>>(in[i])));
+  auto out = y.MutableData<R>();
+  for (size_t i = 0; i < in.size(); ++i) out[i] = static_cast<R>(f(static_cast<Compute<T>>(in[i])));
 }
 
-// Evaluates an elementwise operator for floating types: y = f(x). `f` must accept float and double.
-template <typename F>
-absl::Status EvalUnaryFloating(EvalContext& ctx, F f) {
-  const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
-  bool ok = DispatchFloating(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    MapUnary<T>(x, *y, f);
-  });
-  return ok ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
-}
+// Dispatchers as function objects.
+inline constexpr auto kForFloating = [](DType d, auto&& f) { return DispatchFloating(d, f); };
+inline constexpr auto kForInteger = [](DType d, auto&& f) { return DispatchInteger(d, f); };
+inline constexpr auto kForNumeric = [](DType d, auto&& f) { return DispatchNumeric(d, f); };
+inline constexpr auto kForFixedSize = [](DType d, auto&& f) { return DispatchFixedSize(d, f); };
+inline constexpr auto kForString = [](DType d, auto&& f) {
+  if (d == DType::kString) f(TypeTag<std::string>{});
+  return d == DType::kString;
+};
+inline constexpr auto kForBool = [](DType d, auto&& f) {
+  if (d == DType::kBool) f(TypeTag<bool>{});
+  return d == DType::kBool;
+};
 
-// Evaluates an elementwise operator for numeric types: y = f(x). `f` must accept every compute type.
-template <typename F>
-absl::Status EvalUnaryNumeric(EvalContext& ctx, F f) {
+// Computes y = f(x) for the types of `dispatch`, or y = f(x, a) or f(x, a, b), where a and b are the first attributes of the
+// operator, of type float. `f` computes in Compute<T>. R is the output's element type; void means that of the input.
+template <typename R = void, typename Dispatch, typename F>
+absl::Status EvalUnary(EvalContext& ctx, Dispatch dispatch, F f) {
   const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
-  bool ok = DispatchNumeric(x.dtype(), [&](auto tag) {
+  DType type = x.dtype();
+  if constexpr (!std::is_void_v<R>) type = kDTypeOf<R>;
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, type, x.shape()));
+  const bool known = dispatch(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    MapUnary<T>(x, *y, f);
+    using C = Compute<T>;
+    using Out = std::conditional_t<std::is_void_v<R>, T, R>;
+    auto parameter = [&](int i) { return static_cast<C>(ctx.attrs().Float(ctx.node().def->attrs[i].name)); };
+    if constexpr (std::is_invocable_v<F, C>) {
+      MapUnary<T, Out>(x, *y, f);
+    } else if constexpr (std::is_invocable_v<F, C, C>) {
+      MapUnary<T, Out>(x, *y, [&f, a = parameter(0)](C v) { return f(v, a); });
+    } else {
+      MapUnary<T, Out>(x, *y, [&f, a = parameter(0), b = parameter(1)](C v) { return f(v, a, b); });
+    }
   });
-  return ok ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+  return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
 // Sets out[i] = f(a[..], b[..]) with broadcasting. T is the inputs' element type, R that of the output.

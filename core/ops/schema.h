@@ -6,6 +6,9 @@
 
 namespace mge {
 
+// Returns the rows of each source file of operators.
+std::span<const OpRows* const> OpFiles();
+
 // Checks known element types against the schema, and kinds too if `kinds_known`. node.def must not be null.
 absl::Status CheckInputTypes(const Graph& graph, const Node& node, bool kinds_known);
 

@@ -84,18 +84,25 @@ absl::Status EvalBinary(EvalContext& ctx, Dispatch dispatch, F f) {
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
-// Dispatchers as function objects, for EvalBinary.
-inline constexpr auto kForFloating = [](DType d, auto&& f) { return DispatchFloating(d, f); };
-inline constexpr auto kForInteger = [](DType d, auto&& f) { return DispatchInteger(d, f); };
-inline constexpr auto kForNumeric = [](DType d, auto&& f) { return DispatchNumeric(d, f); };
-inline constexpr auto kForFixedSize = [](DType d, auto&& f) { return DispatchFixedSize(d, f); };
-inline constexpr auto kForString = [](DType d, auto&& f) {
-  if (d == DType::kString) f(TypeTag<std::string>{});
-  return d == DType::kString;
-};
-inline constexpr auto kForBool = [](DType d, auto&& f) {
-  if (d == DType::kBool) f(TypeTag<bool>{});
-  return d == DType::kBool;
-};
+// Returns the row of an elementwise operator with two inputs. `more` is the part that most operators do not have; its evaluator
+// must be there. With UpgradeOldBroadcast, the row gets the attribute that the upgrade sets.
+constexpr OpDef BinaryRow(std::string_view name, std::string_view doc, TypeSet types, OpDef more) {
+  more.name = name;
+  more.doc = doc;
+  if (more.inputs.size() == 0) more.inputs = {{"A", types}, {"B", types}};
+  if (more.outputs.size() == 0) more.outputs = {{"C"}};
+  if (more.upgrade == UpgradeOldBroadcast) more.attrs = {{"_axis", AttrType::kInt}};
+  if (!more.infer) more.infer = BinaryInfer;
+  more.in_place = {{0, 0}, {0, 1}};
+  more.traits |= kElementwise;
+  return more;
+}
+// Does the same for an operator whose output is bool.
+constexpr OpDef CompareRow(std::string_view name, std::string_view doc, TypeSet types, OpDef more) {
+  more.infer = CompareInfer;
+  OpDef row = BinaryRow(name, doc, types, more);
+  row.in_place = {};
+  return row;
+}
 
 }  // namespace mge

@@ -6,7 +6,7 @@ namespace {
 
 absl::Status Eval(EvalContext& ctx) {
   const float threshold = ctx.attrs().Float("threshold");
-  return EvalUnaryNumeric(ctx, [threshold](auto x) { return static_cast<decltype(x)>(x > threshold ? 1 : 0); });
+  return EvalUnary(ctx, kForNumeric, [threshold](auto x) { return static_cast<decltype(x)>(x > threshold ? 1 : 0); });
 }
 
 }  // namespace

@@ -117,13 +117,6 @@ std::string OpText(const OpDef& op) {
 }  // namespace
 
 std::string OperatorsMarkdown() {
-  std::vector<const OpDef*> ops;
-  for (const OpDef* op : AllOps()) {
-    if (!op->Is(kHostOnly)) ops.push_back(op);
-  }
-  std::sort(ops.begin(), ops.end(), [](const OpDef* a, const OpDef* b) {
-    return a->domain != b->domain ? a->domain < b->domain : a->name < b->name;
-  });
   std::string out =
       "# Operators as a backend sees them\n\n"
       "This page is generated from the schemas in `core/ops`; a test compares it with them. Shapes and semantics "
@@ -158,7 +151,9 @@ std::string OperatorsMarkdown() {
       "There is one more operator: `mge::Reorder` copies a tensor from one layout to another. Its input and output "
       "have the\n"
       "same type and shape.\n\n";
-  for (const OpDef* op : ops) out += OpText(*op);
+  for (const OpDef* op : AllOps()) {
+    if (!op->Is(kHostOnly)) out += OpText(*op);
+  }
   out.pop_back();  // no empty line at the end
   return out;
 }

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exchanges of tensors between ranks.
+#include "core/ops/effects.h"
+#include "core/ops/families/collective.h"
+#include "core/ops/op_helpers.h"
+#include "fmt/format.h"
+
+namespace mge::op_collectives {
+namespace {
+
+absl::Status InferAllReduce(InferContext& ctx) {
+  const std::string reduction = ctx.attrs().Text("reduction");
+  if (reduction != "sum" && reduction != "product" && reduction != "min" && reduction != "max") {
+    return ctx.Invalid(fmt::format("reduction is '{}', expected sum, product, min or max", reduction));
+  }
+  return CollectiveInfer(ctx);
+}
+
+absl::Status InferBroadcast(InferContext& ctx) {
+  if (const int64_t root = ctx.attrs().Int("root"); root < 0) {
+    return ctx.Invalid(fmt::format("root is {}, expected a rank, counted from 0", root));
+  }
+  return CollectiveInfer(ctx);
+}
+
+absl::Status InferExchange(InferContext& ctx) {
+  const Ints to = ctx.attrs().IntList("to"), to_key = ctx.attrs().IntList("to_key");
+  const Ints from = ctx.attrs().IntList("from"), from_key = ctx.attrs().IntList("from_key");
+  const Ints like = ctx.attrs().IntList("like");
+  const auto inputs = static_cast<size_t>(ctx.input_count()), outputs = static_cast<size_t>(ctx.output_count());
+  if (to.size() != inputs || to_key.size() != inputs) {
+    return ctx.Invalid(fmt::format("it has {} inputs; expected as many numbers in 'to' and 'to_key'", inputs));
+  }
+  if (from.size() != outputs || from_key.size() != outputs || like.size() != outputs) {
+    return ctx.Invalid(fmt::format("it has {} outputs; expected as many numbers in 'from', 'from_key' and 'like'", outputs));
+  }
+  for (size_t i = 0; i < outputs; ++i) {
+    if (!ctx.has_output(static_cast<int>(i))) return ctx.Invalid(fmt::format("output {} is absent", i));
+    if (like[i] < 0 || like[i] >= static_cast<int64_t>(inputs)) {
+      return ctx.Invalid(fmt::format("like[{}] is {}, expected the number of an input", i, like[i]));
+    }
+    ctx.SetOutput(static_cast<int>(i), ctx.input(static_cast<int>(like[i])));
+  }
+  return absl::OkStatus();
+}
+
+constexpr OpDef kRows[] = {
+    {.name = "AllReduce",
+     .domain = "mge",
+     .doc = "Each input, combined element by element over all ranks (settings collective.*): the sum, product, min or max.",
+     .inputs = {{"X", kNumeric, Arity::kVariadic}},
+     .outputs = {{"Y", kAnyType, Arity::kVariadic}},
+     .attrs = {{"reduction", "sum", "sum, mean, max or min"}},
+     .infer = InferAllReduce,
+     .eval = EvalOneRank,
+     .traits = kAllReduce},
+    {.name = "Broadcast",
+     .domain = "mge",
+     .doc = "Each input as the rank `root` has it (settings collective.*). The other ranks' inputs only have its shape.",
+     .inputs = {{"X", kFixedSize, Arity::kVariadic}},
+     .outputs = {{"Y", kAnyType, Arity::kVariadic}},
+     .attrs = {{"root", 0, "the rank that sends"}},
+     .infer = InferBroadcast,
+     .eval = EvalOneRank,
+     .traits = kBroadcast},
+    {.name = "Exchange",
+     .domain = "mge",
+     .doc =
+         "Copies between the replicas of a session that trains. Input i goes to the replica to[i] under the key to_key[i]; "
+         "-1: it "
+         "is not sent. Output i, of the type of the input like[i], comes from the replica from[i] under from_key[i]; -1: it "
+         "is undefined.",
+     .inputs = {{"X", kFixedSize, Arity::kVariadic}},
+     .outputs = {{"Y", kAnyType, Arity::kVariadic}},
+     .attrs = {{"to", AttrType::kInts, Presence::kRequired, "receiving ranks"},
+               {"to_key", AttrType::kInts, Presence::kRequired, "names of the transfers"},
+               {"from", AttrType::kInts, Presence::kRequired, "sending ranks"},
+               {"from_key", AttrType::kInts, Presence::kRequired, "names of the transfers"},
+               {"like", AttrType::kInts, Presence::kRequired, "outputs with the type of an input"}},
+     .infer = InferExchange,
+     .eval = [](EvalContext& ctx) { return ctx.Unsupported("it needs the other replicas of a session that trains"); },
+     .traits = kExchange},
+};
+
+}  // namespace
+
+MGE_OPS(collectives) = kRows;
+
+}  // namespace mge::op_collectives

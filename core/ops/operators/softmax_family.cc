@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and its kin along an axis.
+#include <algorithm>
+#include <cmath>
+
+#include "core/ops/families/softmax.h"
+#include "core/ops/gradient.h"
+
+namespace mge::op_softmax_family {
+namespace {
+
+absl::Status EvalHardmax(EvalContext& ctx) {
+  return EvalRows(ctx, [](const auto* in, auto* out, int64_t n, int64_t stride) {
+    using T = std::decay_t<decltype(*out)>;
+    using C = Compute<T>;
+    int64_t best = 0;
+    for (int64_t k = 0; k < n; ++k) {
+      if (static_cast<C>(in[k * stride]) > static_cast<C>(in[best * stride])) best = k;
+    }
+    for (int64_t k = 0; k < n; ++k) out[k * stride] = T(k == best ? 1.0f : 0.0f);
+  });
+}
+
+absl::Status EvalLogSoftmax(EvalContext& ctx) {
+  return EvalRows(ctx, [](const auto* in, auto* out, int64_t n, int64_t stride) {
+    using T = std::decay_t<decltype(*out)>;
+    using C = Compute<T>;
+    C top = static_cast<C>(in[0]);
+    for (int64_t k = 1; k < n; ++k) top = std::max(top, static_cast<C>(in[k * stride]));
+    double sum = 0;
+    for (int64_t k = 0; k < n; ++k) sum += std::exp(static_cast<C>(in[k * stride]) - top);
+    C shift = static_cast<C>(std::log(sum));
+    for (int64_t k = 0; k < n; ++k) out[k * stride] = static_cast<T>(static_cast<C>(in[k * stride]) - top - shift);
+  });
+}
+
+absl::Status LogSoftmaxGradient(GradientContext& g) {
+  const Ints axis = {g.attrs().Int("axis")};
+  return g.Give(0, g.dy() - Unary("Exp", g.y()) * g.Sum(g.dy(), axis));
+}
+
+absl::Status EvalSoftmax(EvalContext& ctx) {
+  return EvalRows(ctx, [](const auto* in, auto* out, int64_t n, int64_t stride) {
+    using T = std::decay_t<decltype(*out)>;
+    using C = Compute<T>;
+    C top = static_cast<C>(in[0]);
+    for (int64_t k = 1; k < n; ++k) top = std::max(top, static_cast<C>(in[k * stride]));
+    double sum = 0;
+    for (int64_t k = 0; k < n; ++k) sum += std::exp(static_cast<C>(in[k * stride]) - top);
+    for (int64_t k = 0; k < n; ++k) {
+      out[k * stride] = static_cast<T>(static_cast<C>(std::exp(static_cast<C>(in[k * stride]) - top) / sum));
+    }
+  });
+}
+
+absl::Status SoftmaxGradient(GradientContext& g) {
+  const Ints axis = {g.attrs().Int("axis")};
+  return g.Give(0, g.y() * (g.dy() - g.Sum(g.dy() * g.y(), axis)));
+}
+
+constexpr OpDef kRows[] = {
+    {.name = "Hardmax",
+     .doc = "1 at the first largest element along an axis, 0 elsewhere.",
+     .inputs = {{"input", kFloating}},
+     .outputs = {{"output"}},
+     .attrs = kSoftmaxAttrs,
+     .infer = SoftmaxInfer,
+     .eval = EvalHardmax,
+     .upgrade = UpgradeSoftmax,
+     .gradient = ZeroGradient,
+     .in_place = {{0, 0}},
+     .examples = {"(T[2,5,3])"}},
+    {.name = "LogSoftmax",
+     .doc = "Logarithm of the softmax along an axis.",
+     .inputs = {{"input", kFloating}},
+     .outputs = {{"output"}},
+     .attrs = kSoftmaxAttrs,
+     .infer = SoftmaxInfer,
+     .eval = EvalLogSoftmax,
+     .upgrade = UpgradeSoftmax,
+     .gradient = LogSoftmaxGradient,
+     .in_place = {{0, 0}},
+     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"}},
+    {.name = "Softmax",
+     .doc = "exp(x) divided by its sum along an axis.",
+     .inputs = {{"input", kFloating}},
+     .outputs = {{"output"}},
+     .attrs = kSoftmaxAttrs,
+     .infer = SoftmaxInfer,
+     .eval = EvalSoftmax,
+     .upgrade = UpgradeSoftmax,
+     .gradient = SoftmaxGradient,
+     .in_place = {{0, 0}},
+     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])",
+                  "(T[2,20011])"}},
+};
+
+}  // namespace
+
+MGE_OPS(softmax_family) = kRows;
+
+}  // namespace mge::op_softmax_family
