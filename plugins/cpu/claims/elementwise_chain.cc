@@ -50,7 +50,8 @@ class Finder {
 
  private:
   static bool Fits(const Node& n) {
-    if (!FindElementwise(n.op(), n.domain()) || !n.has_input(0) || !n.has_output(0) || n.has_output(1)) return false;
+    Elementwise e;
+    if (!ReadElementwise(n, &e) || !n.has_input(0) || !n.has_output(0) || n.has_output(1)) return false;
     if (HasOwnMeaning(n)) return false;
     for (int k = 0; k < n.input_count(); ++k) {
       if (n.has_input(k) && (!n.input(k).is_static() || !IsSupported(n.input(k).dtype()))) return false;

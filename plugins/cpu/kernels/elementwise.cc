@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // All elementwise operators, alone or in a group: one pass by a tile program.
-#include <array>
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
@@ -61,11 +60,7 @@ struct ElementwiseRow {
   }
 };
 
-constexpr auto kRows = [] {
-  std::array<KernelRow, std::size(kElementwiseOps)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = Row<ElementwiseRow>(kElementwiseOps[i].name);
-  return rows;
-}();
+constexpr auto kRows = ElementwiseRows<ElementwiseRow>();
 
 }  // namespace
 

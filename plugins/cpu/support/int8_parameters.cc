@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "mge/plugin/problems/quantize.hpp"
 #include "support/kernel.h"
 
 namespace mge::cpu {
@@ -107,7 +108,8 @@ bool FollowsInt8(const Node& next, int32_t value, ChannelAxis axis, int64_t colu
       return next.input(input).dtype() == type && next.input(input).is_static() && next.input(input).elements() == 1;
     };
     const bool fits = next.input_id(0) == value && IsByte(y.dtype()) && is_one(1, MGE_DTYPE_F32) &&
-                      (!next.has_input(2) || is_one(2, y.dtype())) && !next.Int("block_size") && !next.Int("precision");
+                      (!next.has_input(2) || is_one(2, y.dtype())) && ReadQuantization(next).block == 0 &&
+                      ReadQuantization(next).division == MGE_DTYPE_F32;
     return grow(fits, Int8Step::kQuantized);
   }
   return false;

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "mge/plugin/problems/quantize.hpp"
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
 #include "support/program_operands.h"
@@ -256,11 +257,11 @@ class ProgramBuilder {
     return kAbsent;
   }
 
-  void Define(const Node& n, const ElementwiseOp& op, int datum) {
+  void Define(const Node& n, const Elementwise& e, int datum) {
     mge_dtype own = n.output(0).dtype();
     if (data_[datum].type == own) raw_.emplace_back(n.output_id(0), datum);
     if (data_[datum].type != ComputeType(own)) return;
-    (IsHalf(own) && !KeepsHalf(op) ? unrounded_ : computed_).emplace_back(n.output_id(0), datum);
+    (IsHalf(own) && !KeepsHalf(e) ? unrounded_ : computed_).emplace_back(n.output_id(0), datum);
   }
 
   Result Unary(const Node& n, TileOp op, int a, mge_dtype result, int* out, int target, const float* params = nullptr) {
@@ -285,42 +286,21 @@ class ProgramBuilder {
   }
 
   Result Translate(const Node& n) {
-    const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
-    if (!op) return No(std::string(n.op()) + " is not elementwise");
+    Elementwise e;
+    if (!ReadElementwise(n, &e)) return No(std::string(n.op()) + " is not elementwise");
     if (!n.has_input(0)) return No(std::string(n.op()) + " without an operand");
     mge_dtype type = ComputeType(n.output(0).dtype());
     int target = Target(n, type), out = kAbsent;
     Result r;
-    switch (op->form) {
-      case Form::kUnary:
-      case Form::kPredicate: {
-        float params[2] = {n.Float(op->p0), n.Float(op->p1)};
-        r = Unary(n, op->tile, Source(n, 0), type, &out, target, params);
+    switch (e.form) {
+      case Form::kUnary: {
+        const float params[2] = {e.a, e.b};
+        r = Unary(n, TileOpOf(e.function), Source(n, 0), type, &out, target, params);
         break;
       }
-      case Form::kIsInf: {
-        float params[2] = {static_cast<float>(n.Int("detect_positive")), static_cast<float>(n.Int("detect_negative"))};
-        r = Unary(n, TileOp::kIsInf, Source(n, 0), type, &out, target, params);
-        break;
-      }
-      case Form::kGelu: {
-        TileOp tile = n.Word("approximate") == "tanh" ? TileOp::kGeluTanh : TileOp::kGelu;
-        r = Unary(n, tile, Source(n, 0), type, &out, target);
-        break;
-      }
-      case Form::kBinary:
-      case Form::kCompare:
-        r = op->tile == TileOp::kDiv ? Divide(n, op->tile, type, &out, target)
-                                     : Binary(n, op->tile, Source(n, 0), Source(n, 1), type, &out, target);
-        break;
-      case Form::kMod: r = Divide(n, n.Int("fmod") ? TileOp::kFmod : TileOp::kMod, type, &out, target); break;
-      case Form::kShift:
-        if (IsSigned(type)) return No("a shift of signed integers");
-        r = Binary(n, n.Word("direction") == "LEFT" ? TileOp::kShiftLeft : TileOp::kShiftRight, Source(n, 0), Source(n, 1),
-                   type, &out, target);
-        break;
+      case Form::kBinary: r = BinaryOfInputs(n, e.function, type, &out, target); break;
       case Form::kVariadic:
-      case Form::kMean: r = Variadic(n, *op, type, &out, target); break;
+      case Form::kMean: r = Variadic(n, e, type, &out, target); break;
       case Form::kWhere: {
         int c = Whole(Source(n, 0)), x = Whole(Source(n, 1)), y = Whole(Source(n, 2));
         if (data_[x].type != data_[y].type) return No("Where of different types");
@@ -339,12 +319,11 @@ class ProgramBuilder {
         if (n.has_input(2) && !IsFalse(n.input(2))) return No("Dropout in training");
         Alias(n);
         return {};
-      case Form::kPow: r = Pow(n, type, &out, target); break;
       case Form::kQuantize: r = Quantize(n, &out, target); break;
       case Form::kDequantize: r = Dequantize(n, &out, target); break;
     }
     if (!r.ok()) return r;
-    Define(n, *op, out);
+    Define(n, e, out);
     return {};
   }
 
@@ -355,7 +334,7 @@ class ProgramBuilder {
   Result Quantize(const Node& n, int* out, int target) {
     mge_dtype to = n.output(0).dtype(), half = n.input(1).dtype();
     int x = Source(n, 0), scale = Source(n, 1), zero = ZeroPoint(n);
-    if (n.Int("precision")) return No("a division of another precision");
+    if (ReadQuantization(n).division != half) return No("a division of another precision");
     if (data_[x].type == MGE_DTYPE_I32) x = CastTo(x, MGE_DTYPE_F32);
     if (data_[x].type != MGE_DTYPE_F32 || data_[scale].type != MGE_DTYPE_F32) return No("scales of this type");
     if (IsHalf(half) || !data_[scale].single) {  // divides first
@@ -396,16 +375,17 @@ class ProgramBuilder {
     }
   }
 
-  Result Variadic(const Node& n, const ElementwiseOp& op, mge_dtype type, int* out, int target) {
+  Result Variadic(const Node& n, const Elementwise& e, mge_dtype type, int* out, int target) {
     int count = n.input_count();
-    bool mean = op.form == Form::kMean && count > 1;
+    bool mean = e.form == Form::kMean && count > 1;
     if (count == 1) {
       *out = CastTo(Source(n, 0), type, target);
       return {};
     }
     int sum = Source(n, 0);
     for (int k = 1; k < count; ++k) {
-      if (Result r = Binary(n, op.tile, sum, Source(n, k), type, &sum, k + 1 == count && !mean ? target : kAbsent);
+      if (Result r =
+              Binary(n, TileOpOf(e.function), sum, Source(n, k), type, &sum, k + 1 == count && !mean ? target : kAbsent);
           !r.ok()) {
         return r;
       }
@@ -455,10 +435,21 @@ class ProgramBuilder {
     return r;
   }
 
-  // Refuses integer divisors that may be 0: a program cannot report the error.
-  Result Divide(const Node& n, TileOp op, mge_dtype type, int* out, int target) {
-    if (IsInteger(type) && !HoldsNoZero(n.input(1))) return No("an integer divisor that could be zero");
-    return Binary(n, op, Source(n, 0), Source(n, 1), type, out, target);
+  Result BinaryOfInputs(const Node& n, Function function, mge_dtype type, int* out, int target) {
+    switch (function) {
+      case Function::kPow: return Pow(n, type, out, target);
+      case Function::kDiv:
+      case Function::kMod:
+      case Function::kFmod:  // a program cannot report a division by zero
+        if (IsInteger(type) && !HoldsNoZero(n.input(1))) return No("an integer divisor that could be zero");
+        break;
+      case Function::kShiftLeft:
+      case Function::kShiftRight:
+        if (IsSigned(type)) return No("a shift of signed integers");
+        break;
+      default: break;
+    }
+    return Binary(n, TileOpOf(function), Source(n, 0), Source(n, 1), type, out, target);
   }
 
   // Copies an output's value into its memory if no instruction wrote it there.

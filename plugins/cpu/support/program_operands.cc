@@ -1,35 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/program_operands.h"
 
+#include "mge/plugin/problems/quantize.hpp"
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
 
 namespace mge::cpu {
+namespace {
+
+bool HasScales(const Node& n) {
+  Elementwise e;
+  return ReadElementwise(n, &e) && (e.form == Form::kQuantize || e.form == Form::kDequantize);
+}
+
+}  // namespace
 
 Result FindScaleAxes(const Problem& p, std::vector<int>* out) {
   std::vector<int>& axes = *out;
   axes.assign(static_cast<size_t>(p.input_count()), -1);
   for (int i = 0; i < p.node_count(); ++i) {
     const Node n = p.node(i);
-    const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
-    if (!op || (op->form != Form::kQuantize && op->form != Form::kDequantize)) continue;
-    if (n.Int("block_size")) return {MGE_UNIMPLEMENTED, "scales of blocks"};
-    const int64_t axis = n.Int("axis");
+    if (!HasScales(n)) continue;
+    const Quantization q = ReadQuantization(n);
+    if (q.block) return {MGE_UNIMPLEMENTED, "scales of blocks"};
     for (int k = 1; k < 3; ++k) {
       if (!n.has_input(k) || n.input(k).elements() == 1) continue;
       const int input = p.operand(i, k);
-      if (input < 0 || n.input(k).rank() != 1 || n.input(k).dim(0) != n.output(0).dim(static_cast<int>(axis))) {
+      if (input < 0 || n.input(k).rank() != 1 || n.input(k).dim(0) != n.output(0).dim(static_cast<int>(q.axis))) {
         return {MGE_UNIMPLEMENTED, "scales that are neither one nor one per index of an axis"};
       }
       int& known = axes[static_cast<size_t>(input)];
-      if (known >= 0 && known != axis) return {MGE_UNIMPLEMENTED, "scales of two axes"};
-      known = static_cast<int>(axis);
+      if (known >= 0 && known != q.axis) return {MGE_UNIMPLEMENTED, "scales of two axes"};
+      known = static_cast<int>(q.axis);
     }
   }
   for (int i = 0; i < p.node_count(); ++i) {
     const Node n = p.node(i);
-    const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
-    const bool scales = op && (op->form == Form::kQuantize || op->form == Form::kDequantize);
+    const bool scales = HasScales(n);
     for (int k = 0; k < n.input_count(); ++k) {
       const int input = p.operand(i, k);
       if (input >= 0 && axes[static_cast<size_t>(input)] >= 0 && !(scales && k > 0))

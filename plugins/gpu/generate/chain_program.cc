@@ -9,13 +9,16 @@
 #include <span>
 #include <string_view>
 
+#include "mge/plugin/problems/elementwise.hpp"
+#include "mge/plugin/problems/quantize.hpp"
 #include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/support/broadcast.h"
-#include "plugins/gpu/support/elementwise_ops.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
 namespace {
+
+using Form = ElementwiseForm;
 
 // A kernel of one operator, and the function that it computes (unary_functions.h, binary_functions.h).
 struct FunctionRow {
@@ -75,33 +78,27 @@ class Expression {
 
   // Returns "" if chains do not support the node.
   std::string Text() const {
-    const ElementwiseOp* op = FindElementwise(n_.op(), n_.domain());
-    if (!op || n_.output_count() != 1 || !n_.has_output(0) || !n_.has_input(0)) return {};
+    Elementwise e;
+    if (!ReadElementwise(n_, &e) || n_.output_count() != 1 || !n_.has_output(0) || !n_.has_input(0)) return {};
+    const std::string_view function = NameOf(e.function);
     const mge_dtype x = n_.input(0).dtype(), y = n_.output(0).dtype();
-    switch (op->form) {
-      case Form::kUnary: return Unary(op->kernel, n_.Float(op->p), n_.Float(op->q));
-      case Form::kIsInf:
-        return Unary(op->kernel, static_cast<float>(n_.Int("detect_positive")),
-                     static_cast<float>(n_.Int("detect_negative")));
-      case Form::kGelu: return Unary(n_.Word("approximate") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
+    switch (e.form) {
+      case Form::kUnary: return Unary(function, e.a, e.b);
       case Form::kBinary:
-      case Form::kPow: return n_.input_count() == 2 ? Fold(op->kernel) : std::string();
-      case Form::kVariadic: return Fold(op->kernel);
+      case Form::kVariadic: return Fold(function);
       case Form::kMean: {
-        const std::string sum = Fold(op->kernel);
+        const std::string sum = Fold(function);
         return sum.empty() || !IsFloating(x)
                    ? ""
                    : Call("DivideBy", sum, Literal(static_cast<float>(n_.input_count()), x), Literal(0, x));
       }
-      case Form::kMod: return n_.Int("fmod") && IsFloating(x) ? Fold("fmod") : std::string();
       case Form::kWhere:
         if (!Has(3) || x != MGE_DTYPE_BOOL || n_.input(1).dtype() != n_.input(2).dtype()) return {};
         return V(0) + " ? " + V(1) + " : " + V(2);
       case Form::kCast: return Cast(x, y);
       case Form::kClip: return Clip(x);
       case Form::kQuantize:
-      case Form::kDequantize: return Quantization(op->form == Form::kQuantize);
-      case Form::kShift:
+      case Form::kDequantize: return Quantize(e.form == Form::kQuantize);
       case Form::kCopy: return {};
     }
     return {};
@@ -145,17 +142,15 @@ class Expression {
   }
 
   // Scales that broadcast as an elementwise operand does: one, or one per index of the last dimension.
-  std::string Quantization(bool quantizes) const {
-    const Value x = n_.input(0), scale = n_.input(1);
-    const bool one = scale.elements() == 1 && scale.rank() <= 1;
-    if (n_.Int("block_size") || (!one && n_.Int("axis") != x.rank() - 1)) return {};
-    const mge_dtype y = n_.output(0).dtype(), quantized = quantizes ? y : x.dtype();
-    const int64_t precision = n_.Int("precision");
-    const mge_dtype division = precision ? static_cast<mge_dtype>(precision) : scale.dtype();
+  std::string Quantize(bool quantizes) const {
+    const Value x = n_.input(0);
+    const Quantization q = ReadQuantization(n_);
+    if (q.block || (!q.one && q.axis != x.rank() - 1)) return {};
+    const mge_dtype quantized = quantizes ? n_.output(0).dtype() : x.dtype();
     const std::string type = ComputeType(quantized), zero = n_.has_input(2) ? V(2) : "0",
                       operands = V(1) + ", static_cast<" + type + ">(" + zero + "))";
     if (!quantizes) return "Dequantized<" + type + ">(" + V(0) + ", " + operands;
-    return "Quantized<" + type + ", " + StorageType(division) + ">(static_cast<float>(" + V(0) + "), " + operands;
+    return "Quantized<" + type + ", " + StorageType(q.division) + ">(static_cast<float>(" + V(0) + "), " + operands;
   }
 
   std::string Clip(mge_dtype type) const {

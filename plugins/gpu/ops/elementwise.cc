@@ -3,18 +3,20 @@
 #include "plugins/gpu/kernels/elementwise.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
 
+#include "mge/plugin/problems/elementwise.hpp"
+#include "mge/plugin/problems/quantize.hpp"
 #include "plugins/gpu/kernels/quantize.h"
 #include "plugins/gpu/support/broadcast.h"
 #include "plugins/gpu/support/chain.h"
-#include "plugins/gpu/support/elementwise_ops.h"
 #include "plugins/gpu/support/recipe.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
 namespace {
+
+using Form = ElementwiseForm;
 
 // Builds the launches of a node, or refuses with a reason. Used for the offer and for the kernel, so that both agree.
 class Builder {
@@ -23,7 +25,8 @@ class Builder {
       : p_(p), n_(p.node()), y_(n_.output(0)), layout_(layout), recipe_(*recipe) {}
 
   Result Build() {
-    const ElementwiseOp& op = *FindElementwise(n_.op(), n_.domain());
+    Elementwise e;
+    if (!ReadElementwise(n_, &e)) return No("is not elementwise");
     if (n_.output_count() > 1 && n_.has_output(1)) return No("does not give a mask");
     if (!n_.has_input(0)) return No("without an operand");
     for (int k = 0; k < n_.input_count() && layout_ != Layout::kPlain; ++k) {
@@ -31,24 +34,17 @@ class Builder {
         return No("a constant of the output's size has the plain layout only");
       }
     }
-    switch (op.form) {
-      case Form::kUnary: return Unary(op.kernel, n_.Float(op.p), n_.Float(op.q));
-      case Form::kIsInf:
-        return Unary(op.kernel, static_cast<float>(n_.Int("detect_positive")),
-                     static_cast<float>(n_.Int("detect_negative")));
-      case Form::kGelu: return Unary(n_.Word("approximate") == "tanh" ? "gelu_tanh" : "gelu", 0, 0);
-      case Form::kBinary: return BinaryOfInputs(op.kernel);
-      case Form::kMod: return BinaryOfInputs(n_.Int("fmod") ? "fmod" : "mod");
-      case Form::kShift: return BinaryOfInputs(n_.Word("direction") == "LEFT" ? "shift_left" : "shift_right");
+    switch (e.form) {
+      case Form::kUnary: return Unary(NameOf(e.function), e.a, e.b);
+      case Form::kBinary: return e.function == ElementwiseFunction::kPow ? Pow() : BinaryOfInputs(NameOf(e.function));
       case Form::kVariadic:
-      case Form::kMean: return Variadic(op);
-      case Form::kPow: return Pow();
+      case Form::kMean: return Variadic(e);
       case Form::kWhere: return Where();
       case Form::kCast: return Cast(In(0), n_.input(0).dtype(), n_.input(0).elements(), y_.dtype(), Operand::Out());
       case Form::kClip: return Clip();
       case Form::kCopy: return Copy();
-      case Form::kQuantize:
-      case Form::kDequantize: return Quantization(op.kernel);
+      case Form::kQuantize: return Quantize("quantize_to");
+      case Form::kDequantize: return Quantize("dequantize_to");
     }
     return No("unknown");
   }
@@ -113,29 +109,29 @@ class Builder {
     return Binary(base, n_.input(0).dtype(), {In(0), n_.input(0)}, {In(1), n_.input(1)});
   }
 
-  Result Variadic(const ElementwiseOp& op) {
+  Result Variadic(const Elementwise& e) {
     int count = n_.input_count();
     mge_dtype type = y_.dtype();
     if (count == 1) {
-      if (!Exists(KernelFor(op.kernel, type))) return NoType(type);
+      if (!Exists(KernelFor(NameOf(e.function), type))) return NoType(type);
       recipe_.AddCopy(Operand::Out(), In(0), y_.bytes());
       return {};
     }
     for (int k = 1; k < count; ++k) {
       if (n_.input(k).dtype() != type) return No("operands of different types");
     }
-    const bool sums = op.form == Form::kMean || (count > 2 && std::string_view(op.kernel) == "add");
-    if (sums && IsFloating(type) && ElementBytes(type) == 2) return WideSum(op);
+    const bool sums = e.form == Form::kMean || (count > 2 && e.function == ElementwiseFunction::kAdd);
+    if (sums && IsFloating(type) && ElementBytes(type) == 2) return WideSum(e);
     for (int k = 1; k < count; ++k) {
       Side sum = k == 1 ? Side{In(0), n_.input(0)} : Side{Operand::Out(), y_, true};
-      if (Result r = Binary(op.kernel, type, sum, {In(k), n_.input(k)}); !r.ok()) return r;
+      if (Result r = Binary(NameOf(e.function), type, sum, {In(k), n_.input(k)}); !r.ok()) return r;
     }
-    if (op.form != Form::kMean) return {};
+    if (e.form != Form::kMean) return {};
     return Unary("divide_by", static_cast<float>(count), 0, Operand::Out(), Operand::Out(), type);
   }
 
   // Sums 16-bit floats in float and rounds once.
-  Result WideSum(const ElementwiseOp& op) {
+  Result WideSum(const Elementwise& e) {
     const mge_dtype type = y_.dtype();
     uint64_t most = 0;
     for (int k = 1; k < n_.input_count(); ++k) most = std::max(most, n_.input(k).elements());
@@ -148,9 +144,9 @@ class Builder {
       const Value v = n_.input(k);
       if (Result r = Cast(In(k), type, v.elements(), MGE_DTYPE_F32, next); !r.ok()) return r;
       const Side before = k == 1 ? Side{x, n_.input(0)} : Side{sum, y_, true};
-      if (Result r = Binary(op.kernel, MGE_DTYPE_F32, before, {next, v}, sum); !r.ok()) return r;
+      if (Result r = Binary(NameOf(e.function), MGE_DTYPE_F32, before, {next, v}, sum); !r.ok()) return r;
     }
-    if (op.form == Form::kMean) {
+    if (e.form == Form::kMean) {
       const float count = static_cast<float>(n_.input_count());
       if (Result r = Unary("divide_by", count, 0, sum, sum, MGE_DTYPE_F32); !r.ok()) return r;
     }
@@ -226,22 +222,21 @@ class Builder {
   }
 
   // The scale and the zero point are one number, or one per index of an axis, or one per block of neighbours along it.
-  Result Quantization(std::string_view base) {
+  Result Quantize(std::string_view base) {
     const Value x = n_.input(0), scale = n_.input(1);
     const std::string kernel = KernelFor(base, y_.dtype());
     if (!Exists(kernel)) return NoType(y_.dtype());
     QuantizeArgs args = {};
     args.n = n();
     args.dim = args.inner = 1;
-    args.block = n_.Int("block_size");
+    const Quantization q = ReadQuantization(n_);
+    args.block = q.block;
     args.type = static_cast<int32_t>(x.dtype());
     args.scale_type = static_cast<int32_t>(scale.dtype());
-    args.division = static_cast<int32_t>(n_.Int("precision"));
-    if (args.division == 0) args.division = args.scale_type;
-    if (args.block || scale.rank() > 1 || scale.elements() != 1) {
-      if (args.block && layout_ != Layout::kPlain) return No("scales of blocks have the plain layout only");
-      const int64_t axis = n_.Int("axis");
-      const Extent extent = ExtentOf(x, axis, layout_);
+    args.division = static_cast<int32_t>(q.division);
+    if (!q.one) {
+      if (q.block && layout_ != Layout::kPlain) return No("scales of blocks have the plain layout only");
+      const Extent extent = ExtentOf(x, q.axis, layout_);
       args.dim = extent.n;
       args.inner = extent.inner;
     }
@@ -335,11 +330,7 @@ struct ElementwiseRow {
   }
 };
 
-constexpr auto kRows = [] {
-  std::array<KernelRow, std::size(kElementwiseOps)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = Row<ElementwiseRow>(kElementwiseOps[i].name);
-  return rows;
-}();
+constexpr auto kRows = ElementwiseRows<ElementwiseRow>();
 
 }  // namespace
 

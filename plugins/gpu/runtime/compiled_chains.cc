@@ -2,13 +2,12 @@
 #include "plugins/gpu/runtime/compiled_chains.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <vector>
 
+#include "mge/plugin/problems/elementwise.hpp"
 #include "plugins/gpu/generate/chain_source.h"
 #include "plugins/gpu/runtime/device.h"
-#include "plugins/gpu/support/elementwise_ops.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
@@ -68,11 +67,7 @@ struct CompiledChainRow {
   }
 };
 
-constexpr auto kRows = [] {
-  std::array<KernelRow, std::size(kElementwiseOps)> rows = {};
-  for (size_t i = 0; i < rows.size(); ++i) rows[i] = Row<CompiledChainRow>(kElementwiseOps[i].name);
-  return rows;
-}();
+constexpr auto kRows = ElementwiseRows<CompiledChainRow>();
 
 // A group that grows from its first node.
 class Group {

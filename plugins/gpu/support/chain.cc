@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "mge/plugin/problems/elementwise.hpp"
+#include "mge/plugin/problems/quantize.hpp"
 #include "plugins/gpu/kernels/chain.h"
 #include "plugins/gpu/support/broadcast.h"
-#include "plugins/gpu/support/elementwise_ops.h"
 #include "plugins/gpu/support/row.h"
 
 namespace mge::gpu {
@@ -32,10 +33,9 @@ bool FindQuantization(const Node& n, bool quantizes, ChainStep* step, int* opera
   *operands = n.has_input(2) ? 3 : 2;
   if (!n.has_input(0) || !n.has_input(1) || !n.has_output(0)) return false;
   const Value x = n.input(0), scale = n.input(1), y = n.output(0);
-  if (!scale.is_static() || scale.dtype() != MGE_DTYPE_F32 || n.Int("block_size")) return false;
-  if (const int64_t precision = n.Int("precision"); precision != 0 && precision != MGE_DTYPE_F32) return false;
-  const bool one = scale.elements() == 1 && scale.rank() <= 1;
-  if (!one && n.Int("axis") != x.rank() - 1) return false;
+  if (!scale.is_static() || scale.dtype() != MGE_DTYPE_F32) return false;
+  const Quantization q = ReadQuantization(n);
+  if (q.block || q.division != MGE_DTYPE_F32 || (!q.one && q.axis != x.rank() - 1)) return false;
   ChainType type;
   if (!FindType(quantizes ? y : x, &type) || type == kChainF32) return false;
   if ((quantizes ? x : y).dtype() != MGE_DTYPE_F32) return false;
@@ -46,21 +46,20 @@ bool FindQuantization(const Node& n, bool quantizes, ChainStep* step, int* opera
 
 // Finds the node's function and its parameters. Returns false if chains do not support it.
 bool FindStep(const Node& n, ChainStep* step, int* operands) {
-  const ElementwiseOp* op = FindElementwise(n.op(), n.domain());
-  if (!op) return false;
-  const bool quantizes = op->form == Form::kQuantize;
-  if (quantizes || op->form == Form::kDequantize) return FindQuantization(n, quantizes, step, operands);
-  std::string_view kernel = op->kernel;
-  if (op->form == Form::kGelu) kernel = n.Word("approximate") == "tanh" ? "gelu_tanh" : "gelu";
-  bool unary = op->form == Form::kUnary || op->form == Form::kGelu;
-  bool binary = op->form == Form::kBinary || op->form == Form::kPow || (op->form == Form::kVariadic && n.input_count() == 2);
-  auto at = std::find(std::begin(kNames), std::end(kNames), kernel);
+  using Form = ElementwiseForm;
+  Elementwise e;
+  if (!ReadElementwise(n, &e)) return false;
+  const bool quantizes = e.form == Form::kQuantize;
+  if (quantizes || e.form == Form::kDequantize) return FindQuantization(n, quantizes, step, operands);
+  const bool unary = e.form == Form::kUnary;
+  const bool binary = e.form == Form::kBinary || (e.form == Form::kVariadic && n.input_count() == 2);
+  auto at = std::ranges::find(kNames, NameOf(e.function));
   if (at == std::end(kNames) || (!unary && !binary)) return false;
   *operands = unary ? 1 : 2;
   *step = {};
-  step->code = static_cast<int32_t>(at - kNames);
-  step->a = n.Float(op->p);
-  step->b = n.Float(op->q);
+  step->code = static_cast<int32_t>(at - std::begin(kNames));
+  step->a = e.a;
+  step->b = e.b;
   if (n.input_count() != *operands) return false;
   for (int k = 0; k < *operands; ++k) {
     if (!n.has_input(k) || n.input(k).dtype() != MGE_DTYPE_F32) return false;

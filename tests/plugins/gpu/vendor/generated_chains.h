@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/ops/op.h"
-#include "plugins/gpu/support/elementwise_ops.h"
+#include "mge/plugin/elementwise.hpp"
 #include "tests/core/cli/command.h"
 #include "tests/plugins/gpu/run_time_compiler/twins.h"
 #include "tests/plugins/gpu/vendor/software_driver.h"
@@ -22,17 +22,15 @@ inline constexpr DType kChainTypes[] = {DType::kF32, DType::kF16, DType::kBF16, 
                                         DType::kU32, DType::kU64, DType::kBool};
 
 // Returns the right side of an operator of x in the text form.
-inline std::string CallOf(const gpu::ElementwiseOp& op, DType to) {
+inline std::string CallOf(const ElementwiseOp& op, DType to) {
   const std::string name = op.name;
   switch (op.form) {
-    case gpu::Form::kBinary:
-    case gpu::Form::kPow:
-    case gpu::Form::kVariadic:
-    case gpu::Form::kMean: return name + "(x, z)";
-    case gpu::Form::kMod: return name + "(x, z) {fmod=1}";
-    case gpu::Form::kWhere: return name + "(c, x, z)";
-    case gpu::Form::kClip: return name + "(x, low)";
-    case gpu::Form::kCast:
+    case ElementwiseForm::kBinary:
+    case ElementwiseForm::kVariadic:
+    case ElementwiseForm::kMean: return name + (name == "Mod" ? "(x, z) {fmod=1}" : "(x, z)");
+    case ElementwiseForm::kWhere: return name + "(c, x, z)";
+    case ElementwiseForm::kClip: return name + "(x, low)";
+    case ElementwiseForm::kCast:
       return name == "Cast" ? name + "(x) {to=" + std::to_string(static_cast<int>(to)) + "}" : name + "(x, c)";
     default: return name + "(x)";
   }
@@ -57,7 +55,7 @@ inline DType ResultTypeOf(DType type, const std::string& call) {
 inline std::string ChainOfEveryOperator(DType type) {
   std::string text = Inputs(type), sum = "x";
   int results = 0;
-  auto add = [&](const gpu::ElementwiseOp& op, DType to) {
+  auto add = [&](const ElementwiseOp& op, DType to) {
     const std::string call = CallOf(op, to), id = std::to_string(results);
     const DType result = ResultTypeOf(type, call);
     if (result == DType::kUndefined) return;
@@ -77,9 +75,10 @@ inline std::string ChainOfEveryOperator(DType type) {
     sum = next;
     ++results;
   };
-  for (const gpu::ElementwiseOp& op : gpu::kElementwiseOps) {
-    if (op.form == gpu::Form::kCopy || op.form == gpu::Form::kShift) continue;  // a chain has no use of them
-    if (op.form != gpu::Form::kCast || op.name != std::string_view("Cast"))
+  for (const ElementwiseOp& op : kElementwiseOps) {
+    // A chain has no use of copies and shifts.
+    if (op.form == ElementwiseForm::kCopy || op.function == ElementwiseFunction::kShiftRight) continue;
+    if (op.form != ElementwiseForm::kCast || op.name != std::string_view("Cast"))
       add(op, type);
     else
       for (const DType to : kChainTypes) {
