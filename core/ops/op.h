@@ -2,10 +2,10 @@
 // Declares operators: one OpDef for each, with its schema, shape rule and reference evaluator. A source file declares one
 // operator or a family of them.
 //
-//   // core/ops/operators/where.cc, in the namespace mge::op_where
+//   // core/ops/operators/onnx/tensor/where.cc, in the namespace mge::op_where
 //   MGE_OP(where) = {.name = "Where", .inputs = {{"condition", kBoolean}, {"X"}, {"Y"}}, ...};
 //
-//   // core/ops/operators/unary.cc, in the namespace mge::op_unary
+//   // core/ops/operators/onnx/math/unary.cc, in the namespace mge::op_unary
 //   constexpr OpDef kRows[] = {...};
 //   MGE_OPS(unary) = kRows;
 //

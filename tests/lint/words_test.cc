@@ -124,7 +124,7 @@ TEST(WordsCheck, FindsReadsOfTheEnvironment) {
 }
 
 TEST(WordsCheck, FindsOperatorsInThePlanner) {
-  Tree tree = {{"core/ops/operators/relu.cc", "MGE_OP(relu) = {\n    .name = \"Relu\",\n};\n"},
+  Tree tree = {{"core/ops/operators/onnx/math/relu.cc", "MGE_OP(relu) = {\n    .name = \"Relu\",\n};\n"},
                {"core/plan/fuse.cc", "// \"Relu\"\nif (node.op == \"Relu\") f(\"Reluctant\", '\"');\n"}};
   EXPECT_THAT(OperatorNames(tree), ElementsAre("Relu"));
   EXPECT_THAT(CheckOperatorNames(tree), ElementsAre("core/plan/fuse.cc:2: the planner names the operator Relu"));
