@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "mge/float16_bits.h"
 #include "mge/types.h"
 
 // Always inlined: vec/ is compiled for instruction sets that not every machine has, and the linker keeps only one copy.
@@ -19,42 +20,10 @@ struct BF16 {
   uint16_t bits;
 };
 
-MGE_CPU_INLINE float ToFloat(BF16 b) {
-  uint32_t bits = static_cast<uint32_t>(b.bits) << 16;
-  float f;
-  __builtin_memcpy(&f, &bits, 4);
-  return f;
-}
-MGE_CPU_INLINE BF16 ToBF16(float x) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, 4);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
-  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
-}
-MGE_CPU_INLINE float ToFloat(F16 h) {
-  uint32_t sign = static_cast<uint32_t>(h.bits & 0x8000u) << 16, exponent = (h.bits >> 10) & 31u, mantissa = h.bits & 0x3ffu;
-  uint32_t bits = exponent == 31 ? sign | 0x7f800000u | mantissa << 13 : sign | (exponent + 112) << 23 | mantissa << 13;
-  float f = static_cast<float>(mantissa) * 0x1p-24f;  // if subnormal
-  if (exponent == 0) return sign ? -f : f;
-  __builtin_memcpy(&f, &bits, 4);
-  return f;
-}
-MGE_CPU_INLINE F16 ToF16(float x) {
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, 4);
-  uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return {static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu))};
-  if (magnitude >= 0x477ff000u) return {static_cast<uint16_t>(sign | 0x7c00u)};
-  if (magnitude < 0x38800000u) {  // subnormal: the float unit rounds at 2^-24
-    float scaled;
-    __builtin_memcpy(&scaled, &magnitude, 4);
-    scaled += 0.5f;
-    uint32_t s;
-    __builtin_memcpy(&s, &scaled, 4);
-    return {static_cast<uint16_t>(sign | (s - 0x3f000000u))};
-  }
-  return {static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13))};
-}
+MGE_CPU_INLINE float ToFloat(F16 h) { return HalfBitsToFloat(h.bits); }
+MGE_CPU_INLINE float ToFloat(BF16 b) { return BFloat16BitsToFloat(b.bits); }
+MGE_CPU_INLINE F16 ToF16(float x) { return {FloatToHalfBits(x)}; }
+MGE_CPU_INLINE BF16 ToBF16(float x) { return {FloatToBFloat16Bits(x)}; }
 
 template <typename T>
 inline constexpr mge_dtype kTypeOf = MGE_DTYPE_UNDEFINED;

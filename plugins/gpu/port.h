@@ -47,6 +47,7 @@
   extern "C" __global__ void __launch_bounds__(max_threads) name(GPU_BY_VALUE Args args) { __VA_ARGS__(args); }
 #define GPU_PHASED_KERNEL GPU_KERNEL
 #else
+#include "mge/float16_bits.h"
 #include "plugins/gpu/emulation/device.h"
 #endif
 
@@ -86,8 +87,8 @@ GPU_DEVICE f16 NarrowToF16(float x) { return {__half_as_ushort(__float2half_rn(x
 GPU_DEVICE float Widen(f16 x) { return static_cast<float>(BitCast<_Float16>(x.bits)); }
 GPU_DEVICE f16 NarrowToF16(float x) { return {BitCast<uint16_t>(static_cast<_Float16>(x))}; }
 #else
-GPU_DEVICE float Widen(f16 x) { return emulation::HalfToFloat(x.bits); }
-GPU_DEVICE f16 NarrowToF16(float x) { return {emulation::FloatToHalf(x)}; }
+GPU_DEVICE float Widen(f16 x) { return HalfBitsToFloat(x.bits); }
+GPU_DEVICE f16 NarrowToF16(float x) { return {FloatToHalfBits(x)}; }
 #endif
 
 // The type used to compute with T. Narrow<T> converts back.

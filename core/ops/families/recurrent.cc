@@ -10,20 +10,6 @@
 namespace mge {
 namespace {
 
-struct ActivationRow {
-  std::string_view name;
-  bool takes_alpha, takes_beta;
-  double alpha, beta;  // defaults
-};
-
-// The rows are in the order of Activation::Kind.
-constexpr ActivationRow kActivations[] = {{"relu", false, false, 0, 0},         {"tanh", false, false, 0, 0},
-                                          {"sigmoid", false, false, 0, 0},      {"affine", true, true, 1, 0},
-                                          {"leakyrelu", true, false, 0.01f, 0}, {"thresholdedrelu", true, false, 1, 0},
-                                          {"scaledtanh", true, true, 1, 1},     {"hardsigmoid", true, true, 0.2f, 0.5f},
-                                          {"elu", true, false, 1, 0},           {"softsign", false, false, 0, 0},
-                                          {"softplus", false, false, 0, 0}};
-
 std::string Lower(std::string_view text) {
   std::string lower(text);
   std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return std::tolower(ch); });
@@ -47,10 +33,9 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
   std::vector<Activation> result;
   for (const std::string& name : names) {
     const std::string lower = Lower(name);
-    const auto* row = std::find_if(std::begin(kActivations), std::end(kActivations),
-                                   [&](const ActivationRow& r) { return r.name == lower; });
-    if (row == std::end(kActivations)) return BadNode(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
-    Activation a{static_cast<Activation::Kind>(row - kActivations), row->alpha, row->beta};
+    const auto* row = std::ranges::find_if(kGateFunctions, [&](const GateFunctionRow& r) { return r.name == lower; });
+    if (row == std::end(kGateFunctions)) return BadNode(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
+    Activation a{static_cast<GateFunction>(row - kGateFunctions), row->alpha, row->beta};
     if (row->takes_alpha && alpha < alphas.size()) a.alpha = alphas[alpha++];
     if (row->takes_beta && beta < betas.size()) a.beta = betas[beta++];
     result.push_back(a);
@@ -84,17 +69,17 @@ absl::Status CheckShapes(const Recurrent& r, const RecurrentKind& kind, const Re
 
 double Activation::operator()(double x) const {
   switch (kind) {
-    case kRelu: return std::max(x, 0.0);
-    case kTanh: return std::tanh(x);
-    case kSigmoid: return 1 / (1 + std::exp(-x));
-    case kAffine: return alpha * x + beta;
-    case kLeakyRelu: return x >= 0 ? x : alpha * x;
-    case kThresholdedRelu: return x > alpha ? x : 0;
-    case kScaledTanh: return alpha * std::tanh(beta * x);
-    case kHardSigmoid: return std::min(std::max(alpha * x + beta, 0.0), 1.0);
-    case kElu: return x >= 0 ? x : alpha * std::expm1(x);
-    case kSoftsign: return x / (1 + std::abs(x));
-    case kSoftplus: return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
+    case GateFunction::kRelu: return std::max(x, 0.0);
+    case GateFunction::kTanh: return std::tanh(x);
+    case GateFunction::kSigmoid: return 1 / (1 + std::exp(-x));
+    case GateFunction::kAffine: return alpha * x + beta;
+    case GateFunction::kLeakyRelu: return x >= 0 ? x : alpha * x;
+    case GateFunction::kThresholdedRelu: return x > alpha ? x : 0;
+    case GateFunction::kScaledTanh: return alpha * std::tanh(beta * x);
+    case GateFunction::kHardSigmoid: return std::min(std::max(alpha * x + beta, 0.0), 1.0);
+    case GateFunction::kElu: return x >= 0 ? x : alpha * std::expm1(x);
+    case GateFunction::kSoftsign: return x / (1 + std::abs(x));
+    case GateFunction::kSoftplus: return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x));
   }
   return x;
 }
@@ -163,7 +148,7 @@ absl::Status NormalizeRecurrent(Attributes& attrs, const RecurrentKind& kind) {
   Texts names;
   Floats alphas, betas;
   for (const Activation& a : activations) {
-    const ActivationRow& row = kActivations[a.kind];
+    const GateFunctionRow& row = kGateFunctions[static_cast<size_t>(a.kind)];
     names.emplace_back(row.name);
     if (row.takes_alpha) alphas.push_back(static_cast<float>(a.alpha));
     if (row.takes_beta) betas.push_back(static_cast<float>(a.beta));

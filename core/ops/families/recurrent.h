@@ -10,25 +10,13 @@
 
 #include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
+#include "mge/plugin/gate.hpp"
 
 namespace mge {
 
 // An ONNX activation function of recurrent operators, with its parameters.
 struct Activation {
-  enum Kind {
-    kRelu,
-    kTanh,
-    kSigmoid,
-    kAffine,
-    kLeakyRelu,
-    kThresholdedRelu,
-    kScaledTanh,
-    kHardSigmoid,
-    kElu,
-    kSoftsign,
-    kSoftplus
-  };
-  Kind kind = kTanh;
+  GateFunction kind = GateFunction::kTanh;
   double alpha = 0;
   double beta = 0;
 

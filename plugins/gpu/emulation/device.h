@@ -69,31 +69,6 @@ T Warp(WarpOp op, T v, int argument, const char* file, int line) {
   return v;
 }
 
-inline float HalfToFloat(uint16_t h) {
-  uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16, exponent = (h >> 10) & 31u, mantissa = h & 0x3ffu;
-  uint32_t bits = exponent == 31 ? sign | 0x7f800000u | mantissa << 13 : sign | (exponent + 112) << 23 | mantissa << 13;
-  float f = static_cast<float>(mantissa) * 0x1p-24f;  // if subnormal
-  if (exponent == 0) return sign ? -f : f;
-  memcpy(&f, &bits, 4);
-  return f;
-}
-inline uint16_t FloatToHalf(float x) {
-  uint32_t bits;
-  memcpy(&bits, &x, 4);
-  uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
-  if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {  // subnormal: the float unit rounds at 2^-24
-    float scaled;
-    memcpy(&scaled, &magnitude, 4);
-    scaled += 0.5f;
-    uint32_t s;
-    memcpy(&s, &scaled, 4);
-    return static_cast<uint16_t>(sign | (s - 0x3f000000u));
-  }
-  return static_cast<uint16_t>(sign | ((magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13));
-}
-
 // Atomics are real atomics, because several threads may run blocks. They are hidden from the race checker.
 #define GPU_EMULATED_ATOMIC __attribute__((no_sanitize("thread"))) inline
 template <typename T, typename F>

@@ -274,7 +274,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
     Direction one(f, r, properties.gates, r.reverse || d == 1, all.Of(d));
     all.Add(kind == "LSTM"  ? one.Lstm()
             : kind == "GRU" ? one.Gru(f.attrs().Int("linear_before_reset") != 0)
-                            : one.Rnn(r.activations[static_cast<size_t>(d)].kind == Activation::kRelu));
+                            : one.Rnn(r.activations[static_cast<size_t>(d)].kind == GateFunction::kRelu));
   }
   all.Finish();
   return true;

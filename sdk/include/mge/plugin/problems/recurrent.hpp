@@ -45,17 +45,6 @@ struct Recurrence {
 
 namespace internal {
 
-// The name of an activation function, and the parameters that it takes.
-struct GateFunctionRow {
-  std::string_view name;
-  bool takes_alpha, takes_beta;
-};
-// One row per GateFunction, in its order.
-inline constexpr GateFunctionRow kGateFunctions[] = {
-    {"relu", false, false},     {"tanh", false, false},           {"sigmoid", false, false},  {"affine", true, true},
-    {"leakyrelu", true, false}, {"thresholdedrelu", true, false}, {"scaledtanh", true, true}, {"hardsigmoid", true, true},
-    {"elu", true, false},       {"softsign", false, false},       {"softplus", false, false}};
-
 inline std::span<const float> FloatsOf(const Node& n, std::string_view name) {
   const mge_attr* a = n.attr(name);
   return a && a->type == MGE_ATTR_FLOATS ? std::span<const float>(a->floats, a->count) : std::span<const float>();
@@ -92,7 +81,7 @@ inline Result ReadGates(const Node& n, size_t each, Recurrence* out) {
   }
   size_t alpha = 0, beta = 0;
   for (size_t i = 0; i < names.size(); ++i) {
-    const auto* row = std::ranges::find(kGateFunctions, names[i], &GateFunctionRow::name);
+    const auto* row = std::ranges::find_if(kGateFunctions, [&](const auto& r) { return names[i] == r.name; });
     if (row == std::end(kGateFunctions)) return {MGE_UNIMPLEMENTED, "no kernel for the activation " + std::string(names[i])};
     GateActivation& f = out->f[i / each][i % each];
     f.function = static_cast<GateFunction>(row - kGateFunctions);
