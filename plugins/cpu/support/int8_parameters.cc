@@ -9,20 +9,6 @@
 namespace mge::cpu {
 namespace {
 
-// The numbers of a node's inputs; -1: it has none.
-struct Inputs {
-  const char* op;
-  int a, b, a_scale, a_zero, b_scale, b_zero, y_scale, y_zero, start;
-};
-constexpr Inputs kInputs[] = {{"MatMulInteger", 0, 1, -1, 2, -1, 3, -1, -1, -1},
-                              {"ConvInteger", 0, 1, -1, 2, -1, 3, -1, -1, -1},
-                              {"QLinearMatMul", 0, 3, 1, 2, 4, 5, 6, 7, -1},
-                              {"QLinearConv", 0, 3, 1, 2, 4, 5, 6, 7, 8}};
-
-const Inputs& InputsOf(const Node& n) {
-  return *std::find_if(std::begin(kInputs), std::end(kInputs), [&](const Inputs& row) { return n.op() == row.op; });
-}
-
 bool IsByte(mge_dtype t) { return t == MGE_DTYPE_U8 || t == MGE_DTYPE_I8; }
 
 // Reads an operand with one number. With `columns`, it may have one per column.
@@ -115,8 +101,8 @@ bool FollowsInt8(const Node& next, int32_t value, ChannelAxis axis, int64_t colu
   return false;
 }
 
-int Int8LeftInput(const Node& n) { return InputsOf(n).a; }
-int Int8RightInput(const Node& n) { return InputsOf(n).b; }
+int Int8LeftInput(const Node& n) { return IntegerInputsOf(n).a; }
+int Int8RightInput(const Node& n) { return IntegerInputsOf(n).b; }
 
 float Int8Parameter::Number(const mge_run* run, int64_t column) const {
   if (!per_column) column = 0;
@@ -149,7 +135,7 @@ bool Int8Parameters::Has(int operand) const {
 
 Result FindInt8Parameters(const Problem& p, ChannelAxis axis, int64_t columns, Int8Parameters* out) {
   Node n = p.node();
-  const Inputs& at = InputsOf(n);
+  const IntegerInputs at = IntegerInputsOf(n);
   Value a = n.input(at.a), b = n.input(at.b);
   if (!IsByte(a.dtype()) || !IsByte(b.dtype())) return {MGE_UNIMPLEMENTED, "only 8-bit operands"};
   out->a_signed = a.dtype() == MGE_DTYPE_I8;

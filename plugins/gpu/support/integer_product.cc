@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "mge/plugin/problems/product.hpp"
+#include "mge/plugin/problems/quantize.hpp"
 #include "plugins/gpu/support/epilogue.h"
 #include "plugins/gpu/support/product.h"
 #include "plugins/gpu/support/row.h"
@@ -90,15 +91,14 @@ void OfferIntegerProducts(const Pattern& pattern, ClaimList& claims) {
 
 Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
   const Node n = p.node();
-  const bool quantizes = n.Is("QLinearMatMul");
-  const int b_input = quantizes ? 3 : 1;
-  const Value a = n.input(0), b = n.input(b_input);
+  const IntegerInputs at = IntegerInputsOf(n);
+  const Value a = n.input(at.a), b = n.input(at.b);
   MatrixProduct sizes;
   if (Result r = ReadMatMul(a, b, &sizes); !r.ok()) return Refusal(r.text());
   IntegerMatMulArgs& args = out->args;
-  const Parameter of_a[] = {{2, &args.a_zero_of}, {quantizes ? 1 : -1, &args.a_scale_of}},
-                  of_b[] = {{quantizes ? 5 : 3, &args.b_zero_of}, {quantizes ? 4 : -1, &args.b_scale_of}};
-  const auto absent = [&](const Parameter& parameter) { return parameter.input < 0 || !n.has_input(parameter.input); };
+  const Parameter of_a[] = {{at.a_zero, &args.a_zero_of}, {at.a_scale, &args.a_scale_of}},
+                  of_b[] = {{at.b_zero, &args.b_zero_of}, {at.b_scale, &args.b_scale_of}};
+  const auto absent = [&](const Parameter& parameter) { return !n.has_input(parameter.input); };
   // The parameters of the rows of all batches are neighbours, or one.
   const bool merges = std::ranges::all_of(of_a, [&](const Parameter& parameter) {
     if (absent(parameter)) return true;
@@ -145,18 +145,18 @@ Result FindIntegerProduct(const Problem& p, IntegerProduct* out) {
       args.bias_step = p.input(out->bias).elements() == 1 ? 0 : 1;
     }
   }
-  out->a = number(0);
-  out->b = number(b_input);
-  out->a_zero = number(2);
-  out->b_zero = number(quantizes ? 5 : 3);
-  if (!quantizes) return {};
+  out->a = number(at.a);
+  out->b = number(at.b);
+  out->a_zero = number(at.a_zero);
+  out->b_zero = number(at.b_zero);
+  if (!at.quantizes()) return {};
   out->result = IntegerResult::kQuantized;
-  out->a_scale = number(1);
-  out->b_scale = number(4);
-  out->y_scale = number(6);
-  out->y_zero = number(7);
+  out->a_scale = number(at.a_scale);
+  out->b_scale = number(at.b_scale);
+  out->y_scale = number(at.y_scale);
+  out->y_zero = number(at.y_zero);
   args.y_signed = n.output(0).dtype() == MGE_DTYPE_I8;
-  args.scale_type = static_cast<int32_t>(n.input(6).dtype());
+  args.scale_type = static_cast<int32_t>(n.input(at.y_scale).dtype());
   return {};
 }
 

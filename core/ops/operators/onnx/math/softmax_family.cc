@@ -21,17 +21,29 @@ absl::Status EvalHardmax(EvalContext& ctx) {
   });
 }
 
-absl::Status EvalLogSoftmax(EvalContext& ctx) {
-  return EvalRows(ctx, [](const auto* in, auto* out, int64_t n, int64_t stride) {
+// Sets each element to finish(sum)(x - top), where top is the largest element of its row, and sum that of all exp(x - top).
+template <typename Finish>
+absl::Status EvalExponentials(EvalContext& ctx, Finish finish) {
+  return EvalRows(ctx, [&](const auto* in, auto* out, int64_t n, int64_t stride) {
     using T = std::decay_t<decltype(*out)>;
     using C = Compute<T>;
     C top = static_cast<C>(in[0]);
     for (int64_t k = 1; k < n; ++k) top = std::max(top, static_cast<C>(in[k * stride]));
     double sum = 0;
     for (int64_t k = 0; k < n; ++k) sum += std::exp(static_cast<C>(in[k * stride]) - top);
-    C shift = static_cast<C>(std::log(sum));
-    for (int64_t k = 0; k < n; ++k) out[k * stride] = static_cast<T>(static_cast<C>(in[k * stride]) - top - shift);
+    const auto f = finish(sum);
+    for (int64_t k = 0; k < n; ++k)
+      out[k * stride] = static_cast<T>(static_cast<C>(f(static_cast<C>(in[k * stride]) - top)));
   });
+}
+
+absl::Status EvalLogSoftmax(EvalContext& ctx) {
+  return EvalExponentials(
+      ctx, [](double sum) { return [shift = std::log(sum)](auto x) { return x - static_cast<decltype(x)>(shift); }; });
+}
+
+absl::Status EvalSoftmax(EvalContext& ctx) {
+  return EvalExponentials(ctx, [](double sum) { return [sum](auto x) { return std::exp(x) / sum; }; });
 }
 
 absl::Status LogSoftmaxGradient(GradientContext& g) {
@@ -39,60 +51,33 @@ absl::Status LogSoftmaxGradient(GradientContext& g) {
   return g.Give(0, g.dy() - Unary("Exp", g.y()) * g.Sum(g.dy(), axis));
 }
 
-absl::Status EvalSoftmax(EvalContext& ctx) {
-  return EvalRows(ctx, [](const auto* in, auto* out, int64_t n, int64_t stride) {
-    using T = std::decay_t<decltype(*out)>;
-    using C = Compute<T>;
-    C top = static_cast<C>(in[0]);
-    for (int64_t k = 1; k < n; ++k) top = std::max(top, static_cast<C>(in[k * stride]));
-    double sum = 0;
-    for (int64_t k = 0; k < n; ++k) sum += std::exp(static_cast<C>(in[k * stride]) - top);
-    for (int64_t k = 0; k < n; ++k) {
-      out[k * stride] = static_cast<T>(static_cast<C>(std::exp(static_cast<C>(in[k * stride]) - top) / sum));
-    }
-  });
-}
-
 absl::Status SoftmaxGradient(GradientContext& g) {
   const Ints axis = {g.attrs().Int("axis")};
   return g.Give(0, g.y() * (g.dy() - g.Sum(g.dy() * g.y(), axis)));
 }
 
+constexpr OpDef Row(std::string_view name, std::string_view doc, EvalFn eval, GradientFn gradient,
+                    Few<std::string_view, 12> examples) {
+  return {.name = name,
+          .doc = doc,
+          .inputs = {{"input", kFloating}},
+          .outputs = {{"output"}},
+          .attrs = kSoftmaxAttrs,
+          .infer = SoftmaxInfer,
+          .eval = eval,
+          .upgrade = UpgradeSoftmax,
+          .gradient = gradient,
+          .in_place = {{0, 0}},
+          .examples = examples};
+}
+
 constexpr OpDef kRows[] = {
-    {.name = "Hardmax",
-     .doc = "1 at the first largest element along an axis, 0 elsewhere.",
-     .inputs = {{"input", kFloating}},
-     .outputs = {{"output"}},
-     .attrs = kSoftmaxAttrs,
-     .infer = SoftmaxInfer,
-     .eval = EvalHardmax,
-     .upgrade = UpgradeSoftmax,
-     .gradient = ZeroGradient,
-     .in_place = {{0, 0}},
-     .examples = {"(T[2,5,3])"}},
-    {.name = "LogSoftmax",
-     .doc = "Logarithm of the softmax along an axis.",
-     .inputs = {{"input", kFloating}},
-     .outputs = {{"output"}},
-     .attrs = kSoftmaxAttrs,
-     .infer = SoftmaxInfer,
-     .eval = EvalLogSoftmax,
-     .upgrade = UpgradeSoftmax,
-     .gradient = LogSoftmaxGradient,
-     .in_place = {{0, 0}},
-     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"}},
-    {.name = "Softmax",
-     .doc = "exp(x) divided by its sum along an axis.",
-     .inputs = {{"input", kFloating}},
-     .outputs = {{"output"}},
-     .attrs = kSoftmaxAttrs,
-     .infer = SoftmaxInfer,
-     .eval = EvalSoftmax,
-     .upgrade = UpgradeSoftmax,
-     .gradient = SoftmaxGradient,
-     .in_place = {{0, 0}},
-     .examples = {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])",
-                  "(T[2,20011])"}},
+    Row("Hardmax", "1 at the first largest element along an axis, 0 elsewhere.", EvalHardmax, ZeroGradient, {"(T[2,5,3])"}),
+    Row("LogSoftmax", "Logarithm of the softmax along an axis.", EvalLogSoftmax, LogSoftmaxGradient,
+        {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"}),
+    Row("Softmax", "exp(x) divided by its sum along an axis.", EvalSoftmax, SoftmaxGradient,
+        {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])",
+         "(T[2,20011])"}),
 };
 
 }  // namespace
