@@ -6,7 +6,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "mge/float16_bits.h"
+#include "mge/float16_bits.hpp"
 
 namespace mge {
 

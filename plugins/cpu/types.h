@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "mge/float16_bits.h"
+#include "mge/float16_bits.hpp"
 #include "mge/types.h"
 
 // Always inlined: vec/ is compiled for instruction sets that not every machine has, and the linker keeps only one copy.

@@ -47,7 +47,7 @@
   extern "C" __global__ void __launch_bounds__(max_threads) name(GPU_BY_VALUE Args args) { __VA_ARGS__(args); }
 #define GPU_PHASED_KERNEL GPU_KERNEL
 #else
-#include "mge/float16_bits.h"
+#include "mge/float16_bits.hpp"
 #include "plugins/gpu/emulation/device.h"
 #endif
 

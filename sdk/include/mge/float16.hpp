@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "mge/float16_bits.h"
+#include "mge/float16_bits.hpp"
 
 namespace mge {
 inline namespace v0 {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions between float and the bits of IEEE 754 binary16 and of bfloat16, rounding to nearest, ties to even. Includes no C++
 // library header and is always inlined, so that code for single instruction sets can include it.
-#ifndef MGE_FLOAT16_BITS_H_
-#define MGE_FLOAT16_BITS_H_
+#pragma once
 
 #include <stdint.h>
 
@@ -50,5 +49,3 @@ MGE_FLOAT16_INLINE uint16_t FloatToBFloat16Bits(float value) {
 }
 
 }  // namespace mge
-
-#endif  // MGE_FLOAT16_BITS_H_
