@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalizations of com.microsoft, with a sum before them or an activation after them.
+// Normalizations of ONNX Runtime, with a sum before them or an activation after them.
 #include "core/ops/families/image_group_norm.h"
 #include "core/ops/families/rms_function.h"
 #include "core/ops/function_body.h"
@@ -119,15 +119,18 @@ constexpr OpDef kRows[] = {
                        .body = SkipGroupNormBody,
                        .examples = {"(T[2,3,5,4], T[4], T[4], T[2,3,5,4], T[4]) {groups=2, activation=1} -> 2",
                                     "(T[2,4,3,5], T[4], T[4], T[2,4]) {groups=2, activation=0, channels_last=0}"}}),
-    MicrosoftFunction({.name = "SimplifiedLayerNormalization",
-                       .doc = "RMSNormalization, as ONNX Runtime named it before ONNX had it.",
-                       .inputs = {{"X", kFloating}, {"scale", kFloating}},
-                       .outputs = {{"Y"}, {"inv_std_var", kAnyType, Arity::kOptional}},
-                       .attrs = {AxisOf({"axis", -1, "the first axis that is normalized"}),
-                                 {"epsilon", 1e-5f, "added to the variance"},
-                                 {"stash_type", 1, "the element type of the statistics"}},
-                       .body = SimplifiedLayerNormalizationBody,
-                       .examples = {"(T[3,37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,3,37], T[37]) {axis=2} -> 2"}}),
+    // ONNX Runtime has it in the domain of ONNX.
+    {.name = "SimplifiedLayerNormalization",
+     .doc = "RMSNormalization, as ONNX Runtime named it before ONNX had it.",
+     .inputs = {{"X", kFloating}, {"scale", kFloating}},
+     .outputs = {{"Y"}, {"inv_std_var", kAnyType, Arity::kOptional}},
+     .attrs = {AxisOf({"axis", -1, "the first axis that is normalized"}),
+               {"epsilon", 1e-5f, "added to the variance"},
+               {"stash_type", 1, "the element type of the statistics"}},
+     .infer = InferByBody,
+     .eval = EvalByBody,
+     .body = SimplifiedLayerNormalizationBody,
+     .examples = {"(T[3,37], T[37])", "(T[2,3,5], T[3,5]) {axis=1}", "(T[2,3,37], T[37]) {axis=2} -> 2"}},
     MicrosoftFunction(
         {.name = "SkipLayerNormalization",
          .doc = "LayerNormalization of input + skip + bias over the last dimension.",
