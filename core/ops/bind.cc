@@ -23,9 +23,7 @@ std::string QualifiedName(std::string_view domain, std::string_view op) {
   return domain.empty() ? std::string(op) : fmt::format("{}::{}", domain, op);
 }
 
-bool Before(const OpDef* a, const OpDef* b) {
-  return a->domain != b->domain ? a->domain < b->domain : a->name < b->name;
-}
+bool Before(const OpDef* a, const OpDef* b) { return a->domain != b->domain ? a->domain < b->domain : a->name < b->name; }
 
 constexpr std::string_view kAttrTypeNames[] = {"an integer",         "a float",           "a string",
                                                "a list of integers", "a list of floats",  "a list of strings",
