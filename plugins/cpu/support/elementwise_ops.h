@@ -10,15 +10,9 @@ namespace mge::cpu {
 using Form = ElementwiseForm;
 using Function = ElementwiseFunction;
 
-inline TileOp TileOpOf(Function function) {
-  switch (function) {
-#define MGE_TILE_OP(Name, name) \
-  case Function::k##Name: return TileOp::k##Name;
-    MGE_ELEMENTWISE_FUNCTIONS(MGE_TILE_OP)
-#undef MGE_TILE_OP
-  }
-  return TileOp::kNone;
-}
+// The instructions begin with the functions, in the same order.
+constexpr TileOp TileOpOf(Function function) { return static_cast<TileOp>(function); }
+static_assert(TileOpOf(Function::kXor) == TileOp::kXor);
 
 // Returns whether the operator's results need no rounding to the operands' 16-bit type, because it selects a value or drops
 // bits.

@@ -3,6 +3,7 @@
 // programs that call them.
 #pragma once
 
+#include "mge/plugin/elementwise_functions.hpp"
 #include "types.h"
 #include "vec/dispatch.h"
 
@@ -12,88 +13,20 @@ namespace mge::cpu {
 // Operators with parameters read them from params.
 using TileFn = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n, const float* params);
 
+// The functions of elementwise operators, and those that only programs use.
 enum class TileOp : uint8_t {
-  kNone,
+#define MGE_TILE_OP(Name, name) k##Name,
+  MGE_ELEMENTWISE_FUNCTIONS(MGE_TILE_OP)
+#undef MGE_TILE_OP
+      kNone,
   kCopy,
   kSplat,    // a is one element
   kRoundTo,  // a and out are float32; rounds to the 16-bit type passed to FindTile()
-  // one operand, numeric
-  kAbs,
-  kNeg,
-  kSign,
-  kRelu,
-  // one operand, floating
-  kCeil,
-  kFloor,
-  kRound,
-  kSqrt,
-  kReciprocal,
-  kExp,
-  kLog,
-  kTanh,
-  kSigmoid,
-  kErf,
-  kSoftplus,
-  kSoftsign,
-  kGelu,
-  kGeluTanh,
-  kMish,
-  kHardSwish,
   kSquare,
   kCube,
   kPowHalf,
-  kIsNaN,
-  kSin,
-  kCos,
-  kTan,
-  kAsin,
-  kAcos,
-  kAtan,
-  kSinh,
-  kCosh,
-  kAsinh,
-  kAcosh,
-  kAtanh,
-  // with parameters
-  kIsInf,            // 1: detect positive, 2: detect negative
-  kLeakyRelu,        // alpha
-  kElu,              // alpha
-  kCelu,             // alpha
-  kSelu,             // alpha, gamma
-  kHardSigmoid,      // alpha, beta
-  kThresholdedRelu,  // alpha
-  kShrink,           // lambda, bias
-  kSwish,            // alpha
-  kDivideBy,         // x / alpha
-  // bits
-  kNot,
-  kBitwiseNot,
-  // two operands, numeric
-  kAdd,
-  kSub,
-  kMul,
-  kDiv,
-  kMax,
-  kMin,
-  kPow,
-  kMod,
-  kFmod,
-  kPRelu,
-  kEqual,
-  kGreater,
-  kGreaterOrEqual,
-  kLess,
-  kLessOrEqual,
-  kAnd,
-  kOr,
-  kXor,
-  kBitwiseAnd,
-  kBitwiseOr,
-  kBitwiseXor,
-  kShiftLeft,
-  kShiftRight,
-  // three: a is bool
-  kWhere,
+  kDivideBy,  // x / the first parameter
+  kWhere,     // three operands: a is bool
 };
 
 // The form of the operands. One operand of a binary kernel may be a single element.
