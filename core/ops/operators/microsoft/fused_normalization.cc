@@ -1,11 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalizations of ONNX Runtime, with a sum before them or an activation after them.
-#include "core/ops/families/image_group_norm.h"
-#include "core/ops/families/rms_function.h"
+#include "core/ops/families/channels_last.h"
 #include "core/ops/function_body.h"
+#include "fmt/format.h"
 
 namespace mge::op_fused_normalization {
 namespace {
+
+// Computes output 0 as the RMSNormalization of `x` from `axis` on, with input `scale`. Computes output `factor` as the inverse
+// root of the mean square, if it is present; `axis` must then be that of the last dimension. `type` is the type of `x`.
+absl::Status AddRmsNorm(FunctionBody& f, ValueId x, DType type, int scale, float epsilon, int64_t axis, int factor) {
+  Attributes attrs = OneAttribute("epsilon", epsilon);
+  attrs.Set("axis", axis);
+  f.Result(0, "RMSNormalization", {x, f.input(scale)}, std::move(attrs));
+  if (f.output(factor) == kNone) return absl::OkStatus();
+  if (axis != -1) return f.Unsupported("the output inv_std_var of several dimensions");
+  const ValueId wide = f.Cast(x, type, DType::kF32);
+  const ValueId mean = f.Add("ReduceMean", {f.Add("Mul", {wide, wide}), f.Integers({-1})}, IntAttribute("keepdims", 1));
+  f.Result(factor, "Reciprocal", {f.Add("Sqrt", {f.Add("Add", {mean, f.Number(DType::kF32, epsilon)})})});
+  return absl::OkStatus();
+}
+
+// Computes output 0: normalizes the groups of channels of `x`, which has the type of input 0, and applies the activation.
+// Inputs 1 and 2 are scale and shift. Returns false if the rank of input 0 is unknown.
+absl::StatusOr<bool> AddGroupNorm(FunctionBody& f, ValueId x) {
+  if (!f.has_rank(0)) return false;
+  if (f.rank(0) < 3) return f.Invalid("X must have at least 3 dimensions");
+  const int64_t activation = f.attrs().Int("activation");
+  if (activation != 0 && activation != 1) return f.Unsupported(fmt::format("the attribute activation = {}", activation));
+  const bool last = f.attrs().Int("channels_last") != 0;
+  Attributes attrs = f.Only({"epsilon"});
+  attrs.Set("num_groups", f.attrs().Int("groups"));
+  const DType type = f.dtype(0);
+  ValueId y = f.Add("GroupNormalization",
+                    {last ? ChannelsSecond(f, x, f.rank(0)) : x, f.Cast(f.input(1), f.dtype(1), type),
+                     f.Cast(f.input(2), f.dtype(2), type)},
+                    std::move(attrs));
+  if (activation == 1) y = f.Add("Swish", {y});
+  if (last) {
+    f.Result(0, "Transpose", {y}, OneAttribute("perm", ChannelsLast(f.rank(0))));
+  } else {
+    f.Result(0, "Identity", {y});
+  }
+  return true;
+}
 
 enum Input { kIds, kSegments, kWords, kPositions, kSegmentRows, kGamma, kBeta, kMask, kPositionIds };
 

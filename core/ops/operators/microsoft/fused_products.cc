@@ -1,15 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products, convolutions and pools of com.microsoft with an activation or the channels last.
+#include <string>
+
 #include "core/ops/families/activation.h"
 #include "core/ops/families/channels_last.h"
-#include "core/ops/families/fused_conv.h"
-#include "core/ops/families/fused_mat_mul.h"
+#include "core/ops/families/conv_geometry.h"
 #include "core/ops/families/window.h"
 #include "core/ops/function_body.h"
 #include "fmt/format.h"
 
 namespace mge::op_fused_products {
 namespace {
+
+constexpr InputList kFusedMatMulInputs = {{"A", kFloating}, {"B", kFloating}};
+constexpr AttrList kFusedMatMulAttrs = {{"alpha", 1.0f, "the factor"},
+                                        {"transA", 0, "not 0: A is transposed"},
+                                        {"transB", 0, "not 0: B is transposed"},
+                                        {"transBatchA", 0, "not 0: the batch is A's second to last axis"},
+                                        {"transBatchB", 0, "not 0: the batch is B's second to last axis"}};
+
+constexpr InputList kFusedConvInputs = {
+    {"X", kFloating}, {"W", kFloating}, {"B", kFloating, Arity::kOptional}, {"Z", kFloating, Arity::kOptional}};
+constexpr AttrList kFusedConvAttrs =
+    WithConvAttrs({{"activation", AttrType::kText, Presence::kOptional, "the activation: Relu, Sigmoid, ...; absent: none"},
+                   {"activation_params", AttrType::kFloats, Presence::kOptional, "absent: the defaults of the activation"}});
+
+// Computes output 0 from the result of the convolution.
+absl::Status AddFusedConvResult(FunctionBody& f, ValueId y) {
+  const std::string activation = f.attrs().Text("activation");
+  const Attributes parameters = ActivationParameters(activation, f.attrs().FloatList("activation_params"));
+  return AddActivation(f, f.Plus(y, f.input(3)), f.dtype(0), activation, parameters);
+}
 
 absl::StatusOr<bool> FusedConvBody(FunctionBody& f) {
   const ValueId y = f.Add("Conv", {f.input(0), f.input(1), f.input(2)}, ConvAttributesOf(f.attrs()));
@@ -70,6 +91,11 @@ absl::StatusOr<bool> NhwcMaxPoolBody(FunctionBody& f) {
   if (f.rank(0) < 3) return f.Invalid("x must have at least 3 dimensions");
   const ValueId y = f.Add("MaxPool", {ChannelsSecond(f, f.input(0), f.rank(0))}, f.attrs());
   f.Result(0, "Transpose", {y}, OneAttribute("perm", ChannelsLast(f.rank(0))));
+  return true;
+}
+
+absl::StatusOr<bool> TransposeMatMulBody(FunctionBody& f) {
+  f.AddMicrosoftTo({f.output(0)}, "FusedMatMul", {f.input(0), f.input(1)}, f.attrs());
   return true;
 }
 
@@ -138,6 +164,12 @@ constexpr OpDef kRows[] = {
                        .normalize = NormalizeAnyWindow<>,
                        .body = NhwcMaxPoolBody,
                        .examples = {"(T[1,5,4,3]) {kernel_shape=[2,2], strides=[2,2]}"}}),
+    MicrosoftFunction({.name = "TransposeMatMul",
+                       .doc = "The former name of FusedMatMul.",
+                       .inputs = kFusedMatMulInputs,
+                       .attrs = kFusedMatMulAttrs,
+                       .body = TransposeMatMulBody,
+                       .examples = {"(T[5,3], T[5,7]) {transA=1}"}}),
 };
 
 }  // namespace

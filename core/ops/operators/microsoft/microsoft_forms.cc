@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators of com.microsoft that ONNX has too, in another form.
-#include "core/ops/families/fused_mat_mul.h"
 #include "core/ops/function_body.h"
 
 namespace mge::op_microsoft_forms {
@@ -58,11 +57,6 @@ absl::StatusOr<bool> UniqueBody(FunctionBody& f) {
 absl::StatusOr<bool> ExpandDimsBody(FunctionBody& f) {
   const ValueId axis = f.Add("Cast", {f.Reshape(f.input(1), {1})}, CastTo(DType::kI64));
   f.Result(0, "Unsqueeze", {f.input(0), axis});
-  return true;
-}
-
-absl::StatusOr<bool> TransposeMatMulBody(FunctionBody& f) {
-  f.AddMicrosoftTo({f.output(0)}, "FusedMatMul", {f.input(0), f.input(1)}, f.attrs());
   return true;
 }
 
@@ -131,12 +125,6 @@ constexpr OpDef kRows[] = {
                        .inputs = {{"X"}, {"axis", {DType::kI32}}},
                        .body = ExpandDimsBody,
                        .examples = {"(T[3,4], int32[]<1>)"}}),
-    MicrosoftFunction({.name = "TransposeMatMul",
-                       .doc = "The former name of FusedMatMul.",
-                       .inputs = kFusedMatMulInputs,
-                       .attrs = kFusedMatMulAttrs,
-                       .body = TransposeMatMulBody,
-                       .examples = {"(T[5,3], T[5,7]) {transA=1}"}}),
 };
 
 }  // namespace

@@ -6,13 +6,24 @@
 #include <type_traits>
 
 #include "core/ops/families/convert.h"
-#include "core/ops/families/gelu.h"
 #include "core/ops/families/sigmoid.h"
 #include "core/ops/families/unary.h"
 #include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
 
 namespace mge::op_activations {
 namespace {
+
+template <typename T>
+T Gelu(T x) {
+  return T(0.5) * x * (1 + std::erf(x / std::numbers::sqrt2_v<T>));
+}
+
+template <typename T>
+T GeluTanh(T x) {
+  constexpr T kScale = std::numbers::inv_sqrtpi_v<T> * std::numbers::sqrt2_v<T>;  // sqrt(2/pi)
+  return T(0.5) * x * (1 + std::tanh(kScale * (x + T(0.044715) * x * x * x)));
+}
 
 double Alpha(const G& g) { return g.attrs().Float("alpha"); }
 
