@@ -5,6 +5,8 @@
 //            {.attrs = {{"alpha", 1.0f, "..."}}, .gradient = Gives([](G& g) { return g.dy() * ...; })})
 #pragma once
 
+#include <type_traits>
+
 #include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
@@ -26,13 +28,14 @@ inline absl::Status BoolOfFirst(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Returns the gradient rule of an operator with one input, whose gradient is `f(g)`, a Term.
+// Returns the gradient rule of an operator with one input, whose gradient is `f(g)`, a Term. Requires a lambda without captures.
 template <typename F>
 constexpr GradientFn Gives(F) {
+  static_assert(std::is_empty_v<F>);
   return [](G& g) { return g.Give(0, F{}(g)); };
 }
 
-// Returns the row of an operator for the types of `dispatch`. `f` is a function of EvalUnary(), or an evaluator. `more` is the
+// Returns the row of an operator for the types of `dispatch`. `f` is a lambda for EvalUnary(), or an evaluator. `more` is the
 // part of the row that most operators do not have.
 template <typename Dispatch, typename F>
 constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet types, Dispatch, F f, OpDef more) {
@@ -44,6 +47,7 @@ constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet ty
   if constexpr (std::is_same_v<F, EvalFn>) {
     more.eval = f;
   } else {
+    static_assert(std::is_empty_v<F>);
     more.eval = [](EvalContext& ctx) { return EvalUnary(ctx, Dispatch{}, F{}); };
   }
   more.in_place = {{0, 0}};

@@ -92,7 +92,7 @@ constexpr OpDef kRows[] = {
         EvalGelu,
         {.attrs = {{"approximate", "none", "none or tanh"}},
          .infer = InferGelu,
-         .gradient = Gives(GeluGradient),
+         .gradient = Gives([](G& g) { return GeluGradient(g); }),
          .since = 20,
          .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"}}),
     Floating("HardSigmoid", "max(0, min(1, alpha * x + beta)). NaN stays NaN.",

@@ -112,6 +112,7 @@ absl::Status EvalLogSumExp(EvalContext& ctx) {
 // The gradient is `f(g, r)`.
 template <typename F>
 constexpr GradientFn GivesOf(F) {
+  static_assert(std::is_empty_v<F>);
   return [](G& g) { return g.Give(0, F{}(g, Reduced(g))); };
 }
 constexpr auto kShare = [](G&, const Reduced& r) { return r.Share(); };
