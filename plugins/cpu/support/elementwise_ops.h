@@ -10,8 +10,9 @@ namespace mge::cpu {
 using Form = ElementwiseForm;
 using Function = ElementwiseFunction;
 
-// The instructions begin with the functions, in the same order.
-constexpr TileOp TileOpOf(Function function) { return static_cast<TileOp>(function); }
+constexpr TileOp TileOpOf(Function function) {
+  return static_cast<TileOp>(static_cast<uint8_t>(TileOp::kAbs) + static_cast<uint8_t>(function));
+}
 static_assert(TileOpOf(Function::kXor) == TileOp::kXor);
 
 // Returns whether the operator's results need no rounding to the operands' 16-bit type, because it selects a value or drops

@@ -13,12 +13,8 @@ namespace mge::cpu {
 // Operators with parameters read them from params.
 using TileFn = void (*)(const void* a, const void* b, const void* c, void* out, int64_t n, const float* params);
 
-// The functions of elementwise operators, and those that only programs use.
 enum class TileOp : uint8_t {
-#define MGE_TILE_OP(Name, name) k##Name,
-  MGE_ELEMENTWISE_FUNCTIONS(MGE_TILE_OP)
-#undef MGE_TILE_OP
-      kNone,
+  kNone,
   kCopy,
   kSplat,    // a is one element
   kRoundTo,  // a and out are float32; rounds to the 16-bit type passed to FindTile()
@@ -27,6 +23,10 @@ enum class TileOp : uint8_t {
   kPowHalf,
   kDivideBy,  // x / the first parameter
   kWhere,     // three operands: a is bool
+// The functions of elementwise operators.
+#define MGE_TILE_OP(Name, name) k##Name,
+  MGE_ELEMENTWISE_FUNCTIONS(MGE_TILE_OP)
+#undef MGE_TILE_OP
 };
 
 // The form of the operands. One operand of a binary kernel may be a single element.
