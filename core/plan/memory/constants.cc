@@ -13,10 +13,10 @@ namespace mge {
 namespace {
 
 // Finds the constants that the steps read, and gives them slots.
-class Placer {
+class ConstantPlacer {
  public:
-  Placer(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels, const MemoryPlan& memory,
-         SharedConstants& table)
+  ConstantPlacer(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels, const MemoryPlan& memory,
+                 SharedConstants& table)
       : graph_(graph), schedule_(schedule), kernels_(kernels), memory_(memory), table_(table) {
     out_.base_count = memory.base_count;
   }
@@ -203,7 +203,7 @@ absl::StatusOr<PlanConstants> PlaceConstants(const Graph& graph, const Schedule&
   SharedConstants& table = context.services->shared_constants ? *context.services->shared_constants : of_plan;
   std::lock_guard lock(context.caches->placing.mutex);
   const uint64_t before = LiveBytes(context);
-  Placer placer(graph, schedule, kernels, memory, table);
+  ConstantPlacer placer(graph, schedule, kernels, memory, table);
   placer.Run();
   MGE_RETURN_IF_ERROR(placer.AcquireBlocks(when_over));
   MGE_RETURN_IF_ERROR(FillConstants(graph, schedule, placer.fresh(), table, context, stop, when_over));
