@@ -38,6 +38,7 @@ from .errors import FileError, InvalidError, UsageError
 from .runtime import Runtime, default_runtime
 
 _ALIGNMENT = 64  # of arrays in shared memory, in bytes
+_LOCK_SECONDS = 5.0  # patience with a lock that only a moment of counting needs
 
 
 class Dataset(Protocol):
@@ -130,9 +131,14 @@ class _Room:
         return fits
 
     def give_back(self, size: int) -> None:
-        with self._used.get_lock():
+        # A worker that was ended may hold the lock for ever. Its loader then ends, and nobody needs the count.
+        if not self._used.get_lock().acquire(timeout=_LOCK_SECONDS):
+            return
+        try:
             self._used.value -= size
             self._tell(f"{size} bytes given back")
+        finally:
+            self._used.get_lock().release()
 
     def _tell(self, what: str) -> None:
         if self.debug:

@@ -5,6 +5,7 @@ import gc
 import hashlib
 import http.server
 import io
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import warnings
 import zipfile
 
@@ -118,6 +120,21 @@ class Loaders(unittest.TestCase):
         iterator.close()
         with self.assertRaises(ProcessLookupError):
             os.kill(worker, 0)
+
+    def test_give_memory_back_though_a_worker_was_ended_while_it_counted(self):
+        context = multiprocessing.get_context("fork")
+        room = mge.data._Room(context, 100, debug=False)
+        self.assertTrue(room.take(10))
+
+        def end_in_the_lock():
+            room._used.get_lock().acquire()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        worker = context.Process(target=end_in_the_lock)
+        worker.start()
+        worker.join()
+        with unittest.mock.patch("mge.data._LOCK_SECONDS", 0.01):
+            room.give_back(10)
 
     def test_refuse_arguments_that_are_no_sizes(self):
         for arguments in ({"batch_size": 0}, {"workers": -1}, {"prefetch": 0}):
