@@ -143,7 +143,9 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (f.attrs().Int("training_mode") == 0 || !f.has_rank(0) || !exact || IsPerElement(f.attrs())) return false;
   const PerChannel channels(f, f.rank(0));
   const Normalized n(f, f.x(), channels.others(), f.attrs().Float("epsilon"));
-  f.Result(0, "Add", {(n.x * channels.Wide(f.x(1))).id(), channels.Wide(f.x(2)).id()});
+  // Scale and bias may have another type than x.
+  auto wide = [&](int i) { return channels.Wide(f.dtype(i) == f.dtype(0) ? f.x(i) : f.CastTo(f.x(i), f.dtype(0))); };
+  f.Result(0, "Add", {(n.x * wide(1)).id(), wide(2).id()});
   const double momentum = f.attrs().Float("momentum");
   auto running = [&](int output, const Term& old, const Term& now) {
     const Term flat = f.ReshapeLike(f.dtype(3) == f.dtype(0) ? now : f.CastTo(now, f.dtype(3)), old);
