@@ -20,7 +20,6 @@ namespace {
 // Values of one run. A model with more inputs or outputs needs an allocation in each run.
 constexpr size_t kInlineValues = 32;
 using Values = absl::InlinedVector<mge::HostValue, kInlineValues>;
-using Handles = std::vector<std::unique_ptr<mge_tensor>>;
 
 // A checked call of mge_session_run().
 struct Call {
@@ -95,7 +94,7 @@ absl::Status TakeOutputs(const mge::Session& session, mge_tensor* const* outputs
 }
 
 // Starts a run on the engine. Its result goes to the callback or to the inbox. The run retains its control.
-absl::Status Post(mge_session& s, Call call, const mge_run_options& o) {
+void Post(mge_session& s, const Call& call, const mge_run_options& o) {
   struct Posted {
     explicit Posted(mge_run_control* by) : control(by), state(by ? &by->run_control : nullptr) {
       if (by) by->owners.fetch_add(1, std::memory_order_relaxed);
@@ -144,7 +143,6 @@ absl::Status Post(mge_session& s, Call call, const mge_run_options& o) {
                    .places = {call.places.begin(), call.places.end()},
                    .after = {call.after.begin(), call.after.end()}},
                   run->state, std::move(done));
-  return absl::OkStatus();
 }
 
 // Runs or enqueues in this thread. On error, `outputs` does not change.
@@ -197,7 +195,9 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
     if (!o.after[i]) return Misuse("mge_session_run", fmt::format("fence {} is NULL", i));
     call.after.push_back(o.after[i]->fence);
   }
-  return Wrap(posted ? Post(*s, std::move(call), o) : Submit(*s, call, o, outputs, fence));
+  if (!posted) return Wrap(Submit(*s, call, o, outputs, fence));
+  Post(*s, call, o);
+  return nullptr;
 }
 MGE_API_CATCH
 

@@ -276,9 +276,9 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .OneOf({"constant", "cosine"});
   app.Add("--momentum", t.momentum, fmt::format("Momentum of {}", OptimizerNames("momentum"))).Between(0, 0.9999999);
   app.Add("--beta1", t.beta1, fmt::format("Decay of the mean gradient of {}", OptimizerNames("beta1")))
-      .Between(1e-30, 0.9999999);
+      .Between(0, 0.9999999);
   app.Add("--beta2", t.beta2, fmt::format("Decay of the mean squared gradient of {}", OptimizerNames("beta2")))
-      .Between(1e-30, 0.9999999);
+      .Between(0, 0.9999999);
   app.Add("--epsilon", t.epsilon, fmt::format("Added to the divisor of {}", OptimizerNames("epsilon"))).Between(0, 1);
   app.Add("--weight-decay", t.weight_decay, fmt::format("Factor of the parameters: {}", EffectsOfDecay())).Between(0, 1e6);
   app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);

@@ -27,8 +27,8 @@ void WarnIfUnwatched(const Plan& plan, const PlanContext& context) {
 }
 
 // Gives a new plan its store of instances, and tells the devices of its arenas.
-absl::Status Equip(Runtime& runtime, const PlanContext& context, const Program& program, Plan& plan,
-                   const StopControl* stop) {
+absl::Status Equip(Runtime& runtime, const Program& program, Plan& plan, const StopControl* stop) {
+  const PlanContext& context = program.context();
   ArenaUse use = ArenaUseOf(context.settings->Get<kMemoryStaticPolicy>(), runtime.shared_arenas(), plan, program);
   plan.attachment = std::make_unique<InstanceStore>(plan, runtime, context.settings, std::move(use));
   WarnIfUnwatched(plan, context);
@@ -60,7 +60,7 @@ std::shared_ptr<const PlanServices> MakePlanServices(Runtime& runtime, Selection
     runtime.pool().ParallelFor(count, width, call, const_cast<std::function<void(uint64_t)>*>(&body));
   };
   out->on_plan = [&runtime](Plan& plan, const Program& program, const StopControl* stop) {
-    return Equip(runtime, program.context(), program, plan, stop);
+    return Equip(runtime, program, plan, stop);
   };
   return out;
 }

@@ -18,7 +18,8 @@ class Runtime;  // core/engine/runtime.h
 // Used by one run.
 class RunOutputs {
  public:
-  // `given` are the caller's outputs. `created` is the memory of those that are not defined. Both must outlive this object.
+  // `given` are the caller's outputs. They must outlive this object. `created` is the memory of those that are not
+  // defined.
   RunOutputs(const std::shared_ptr<Runtime>& runtime, std::span<HostValue> given, const IoPlace& created)
       : runtime_(runtime), given_(given), created_(created) {}
 
@@ -45,7 +46,7 @@ class RunOutputs {
 
   const std::shared_ptr<Runtime>& runtime_;
   const std::span<HostValue> given_;
-  const IoPlace& created_;
+  const IoPlace created_;
   std::vector<HostValue> computed_;  // empty: the run writes given_
   std::vector<Move> moves_;
 };

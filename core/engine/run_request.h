@@ -18,7 +18,7 @@ struct RunRequest {
   std::span<HostValue> outputs;
   // The indices of the outputs to compute, each once. Nodes that they do not need are skipped. Empty: all outputs.
   std::span<const int> places = {};
-  // Runs that must have ended before this one begins. If one of them fails, so does this one. nullptr: one that has ended.
+  // Runs that must have ended before this one begins. If one of them fails, so does this one.
   std::span<const std::shared_ptr<RunFence>> after = {};
   // True: the request returns when the results are there. False: it returns as soon as the work is enqueued on the devices.
   bool wait = true;

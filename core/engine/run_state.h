@@ -29,10 +29,9 @@ struct RunState : StopControl {
   // Removes the run from its control, which may then be destroyed.
   void Detach();
 
-  uint64_t seed = 0;  // 0: that of the session's settings
-  uint64_t next_random =
-      0;               // the next Philox block, or seed of a host step, of the run; Session::Submit() sets the first one
-  uint32_t width = 1;  // threads of the compute pool that the run may use
+  uint64_t seed = 0;         // 0: that of the session's settings
+  uint64_t next_random = 0;  // the next Philox block, or seed of a host step; Session::Submit() sets the first one
+  uint32_t width = 1;        // threads of the compute pool that the run may use
   ComputePool* pool = nullptr;
   RunObserver* observer = nullptr;  // nullable
   std::optional<int> priority;      // of an asynchronous run; unset: it has none

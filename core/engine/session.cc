@@ -125,9 +125,9 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   const DeviceUse& first = found.devices.front();
   session->inline_ = first.synchronous;
   if (first.stream != kNoStream) session->stream_ = session->runtime_->streams().Get(first.device->name(), first.stream);
-  if (options.outputs_on_device) session->planned_ = DevicePlace(session->program_->context());
+  if (options.outputs_on_device) session->created_ = DevicePlace(session->program_->context());
   MGE_ASSIGN_OR_RETURN(session->pinned_, PinnedDevice(session->runtime_->devices(), first.pinned));
-  session->created_ = session->pinned_.device ? IoPlace{session->pinned_.device, true} : session->planned_;
+  if (session->pinned_.device) session->created_ = {session->pinned_.device, true};
   session->output_types_ = OutputTypes(session->graph(), session->info_);
   return session;
 }

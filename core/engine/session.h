@@ -126,8 +126,9 @@ class Session : public std::enable_shared_from_this<Session> {
   absl::Status CheckRequest(const RunRequest& request) const;
   template <typename F>
   absl::Status WithControl(RunState& control, F run);
-  // Returns the plan for the request's inputs and outputs.
-  absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(Program& program, const RunRequest& request, RunState& control);
+  // Returns the plan for the request's inputs and outputs. `created` is the place of outputs that the run creates.
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanOf(Program& program, const RunRequest& request, const IoPlace& created,
+                                                     RunState& control);
   // Runs or enqueues a checked request behind `previous` (nullable).
   absl::StatusOr<std::shared_ptr<RunFence>> Execute(Program& program, const RunRequest& request,
                                                     const std::shared_ptr<RunFence>& previous, RunState& control);
@@ -142,8 +143,7 @@ class Session : public std::enable_shared_from_this<Session> {
   mutable std::mutex subsets_mutex_;
   std::list<Subset> subsets_;                    // most recent first; guarded by subsets_mutex_
   std::atomic<const Program*> latest_{nullptr};  // the program used last; one of a subset may be gone
-  IoPlace planned_;                              // where plans write outputs that runs create
-  IoPlace created_;                              // where the caller gets them: there, or in page-locked memory of pinned_
+  IoPlace created_;                              // where the caller gets outputs that runs create
   DeviceUse pinned_;                             // keeps its device; none: outputs in host memory are ordinary memory
   bool inline_ = false;                          // asynchronous runs use the calling thread
   std::shared_ptr<RunStream> stream_;            // of the session's device; nullptr: runs have no order

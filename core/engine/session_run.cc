@@ -41,7 +41,7 @@ absl::Status Session::CheckRequest(const RunRequest& request) const {
                                      request.outputs.size())});
   }
   for (const std::shared_ptr<RunFence>& fence : request.after) {
-    if (!fence || &fence->runtime() == runtime_.get()) continue;
+    if (&fence->runtime() == runtime_.get()) continue;
     return Fail(errors::kApiMisuse, "a run cannot wait for a fence of another runtime",
                 {.fix = "wait for that fence on the host, then enqueue the run"});
   }
@@ -81,8 +81,8 @@ absl::Status Session::WithControl(RunState& control, F run) {
   return status;
 }
 
-absl::StatusOr<std::shared_ptr<const Plan>> Session::PlanOf(Program& program, const RunRequest& request, RunState& control) {
-  const IoPlace created = request.wait ? planned_ : DevicePlace(program.context());
+absl::StatusOr<std::shared_ptr<const Plan>> Session::PlanOf(Program& program, const RunRequest& request,
+                                                            const IoPlace& created, RunState& control) {
   if (!control.observer && request.wait) {
     if (std::shared_ptr<const Plan> known = program.RecentPlanFor(request.inputs, request.outputs, created)) return known;
   }
@@ -105,13 +105,14 @@ absl::StatusOr<std::shared_ptr<const Plan>> Session::PlanOf(Program& program, co
 
 absl::StatusOr<std::shared_ptr<RunFence>> Session::Execute(Program& program, const RunRequest& request,
                                                            const std::shared_ptr<RunFence>& previous, RunState& control) {
+  const IoPlace created = request.wait ? created_ : DevicePlace(program.context());
   std::shared_ptr<const Plan> plan;  // nullptr: the replicas run the model
   if (replicas_) {
     for (size_t i = 0; i < request.inputs.size(); ++i) MGE_RETURN_IF_ERROR(InputTypeOf(i, request.inputs[i]).status());
   } else {
-    MGE_ASSIGN_OR_RETURN(plan, PlanOf(program, request, control));
+    // For a plan, page-locked memory of another device than the session's is host memory.
+    MGE_ASSIGN_OR_RETURN(plan, PlanOf(program, request, created.pinned ? IoPlace() : created, control));
   }
-  const IoPlace created = request.wait ? created_ : DevicePlace(program.context());
   RunOutputs outputs(runtime_, request.outputs, created);
   if (!request.wait && plan && CanBeEnqueued(*plan)) {
     MGE_ASSIGN_OR_RETURN(const std::span<HostValue> results, outputs.ForPlan(*plan));
@@ -121,7 +122,6 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Execute(Program& program, con
   absl::Status ended;
   if (previous) MGE_RETURN_IF_ERROR(WaitForRun(*previous, control, &ended));  // its failure is its own
   for (const std::shared_ptr<RunFence>& earlier : request.after) {
-    if (!earlier) continue;
     MGE_RETURN_IF_ERROR(WaitForRun(*earlier, control, &ended));
     if (ended.ok()) continue;
     if (request.wait) return ended;

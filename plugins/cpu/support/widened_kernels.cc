@@ -31,7 +31,8 @@ struct Inner {
 class Collector {
  public:
   // Passes refusals on to `offers`, which may be nullptr.
-  Collector(const Problem& wide, Offers* offers) : offers_(offers) {
+  Collector(const Problem& wide, Offers* offers)
+      : offers_(offers), inputs_(wide.input_count()), outputs_(wide.output_count()) {
     uint64_t count = 0;
     const KernelRow* const* rows = Kernels::Rows(&count);
     const auto operands = static_cast<size_t>(std::max(wide.input_count(), wide.output_count()));
@@ -41,8 +42,6 @@ class Collector {
       if (!wide.node().Is(rows[i]->op, rows[i]->domain) && rows[i]->op != std::string_view(kAnyOp)) continue;
       row_ = rows[i];
       Offers inner(&sink, nullptr, wide.node().op(), 0, operands, offered);
-      inputs_ = wide.input_count();
-      outputs_ = wide.output_count();
       row_->offer(wide, inner);
       offered = inner.count();
     }
@@ -76,9 +75,9 @@ class Collector {
     return true;
   }
 
-  Offers* offers_;
-  const KernelRow* row_ = nullptr;
-  int inputs_ = 0, outputs_ = 0;
+  Offers* const offers_;
+  const int inputs_, outputs_;
+  const KernelRow* row_ = nullptr;  // the one that offers
   std::vector<Inner> found_;
 };
 
@@ -243,6 +242,7 @@ struct Widened {
     }
   }
 
+  // A token has no room for the inner row and its variant, so that the candidate is found again by its id.
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     const WidenedProblem wide(p, WidenedProblem::Constants::kAll);
     Collector collector(wide.view(), nullptr);

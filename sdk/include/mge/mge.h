@@ -62,6 +62,9 @@ typedef struct mge_eager_tensor mge_eager_tensor; /* the result of an operator, 
 typedef struct mge_eager_tape mge_eager_tape;     /* records operators, and computes gradients */
 typedef struct mge_string mge_string;             /* a text that the caller releases */
 
+/* Sets a struct to zero, and its size. */
+#define MGE_CLEAR_(s) (memset((s), 0, sizeof(*(s))), (void)((s)->struct_size = sizeof(*(s))))
+
 /* ---------------------------------------------------------------- version */
 
 #define MGE_VERSION_MAJOR 0
@@ -114,10 +117,7 @@ typedef struct mge_runtime_options {
   /* Keeps messages for mge_inbox_take_message, in place of `log`. The runtime shares it; it may be released earlier. */
   mge_inbox* log_inbox;
 } mge_runtime_options;
-static inline void mge_runtime_options_init(mge_runtime_options* options) {
-  memset(options, 0, sizeof(*options));
-  options->struct_size = sizeof(*options);
-}
+static inline void mge_runtime_options_init(mge_runtime_options* options) { MGE_CLEAR_(options); }
 
 MGE_API MGE_NODISCARD mge_status* mge_runtime_create(const mge_runtime_options* options /* nullable */, mge_runtime** out);
 MGE_API void mge_runtime_release(mge_runtime* runtime);
@@ -147,10 +147,7 @@ typedef struct mge_device_facts {
   uint32_t compute_queues;
   int32_t usable; /* 0: found, but it cannot be used; a session on it fails with the reason */
 } mge_device_facts;
-static inline void mge_device_facts_init(mge_device_facts* facts) {
-  memset(facts, 0, sizeof(*facts));
-  facts->struct_size = sizeof(*facts);
-}
+static inline void mge_device_facts_init(mge_device_facts* facts) { MGE_CLEAR_(facts); }
 /* Returns the number of devices. Starts all backends, and waits for them up to plugin.start_timeout. */
 MGE_API size_t mge_runtime_device_count(mge_runtime* runtime);
 MGE_API MGE_NODISCARD mge_status* mge_runtime_device(mge_runtime* runtime, size_t index, mge_device_facts* out);
@@ -341,8 +338,7 @@ typedef struct mge_training_options {
   int32_t reserved;
 } mge_training_options;
 static inline void mge_training_options_init(mge_training_options* options) {
-  memset(options, 0, sizeof(*options));
-  options->struct_size = sizeof(*options);
+  MGE_CLEAR_(options);
   options->beta1 = 0.9;
   options->beta2 = 0.999;
   options->epsilon = 1e-8;
@@ -375,10 +371,7 @@ typedef struct mge_session_options {
   /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
   const char* data_folder;
 } mge_session_options;
-static inline void mge_session_options_init(mge_session_options* options) {
-  memset(options, 0, sizeof(*options));
-  options->struct_size = sizeof(*options);
-}
+static inline void mge_session_options_init(mge_session_options* options) { MGE_CLEAR_(options); }
 
 /* Loads a model from a file, or from a pipe such as /dev/stdin. Large weights are read from the file when a plan needs them: mostly
  * by the first run, and later by runs with inputs of new shapes. The file may be replaced meanwhile (renamed over); the session
@@ -434,10 +427,7 @@ typedef struct mge_example_options {
   int32_t variant;
   int32_t reserved;
 } mge_example_options;
-static inline void mge_example_options_init(mge_example_options* options) {
-  memset(options, 0, sizeof(*options));
-  options->struct_size = sizeof(*options);
-}
+static inline void mge_example_options_init(mge_example_options* options) { MGE_CLEAR_(options); }
 
 /* Generates the inputs that are NULL in `inputs`, to try or to time a model. Equal options give equal values. `out`
  * receives JSON "mge.inputs/1": for each input its shape, the chosen dimensions with the reason, and the kind of values.
@@ -477,10 +467,7 @@ typedef struct mge_run_options {
   mge_inbox* inbox;
   uint64_t tag;
 } mge_run_options;
-static inline void mge_run_options_init(mge_run_options* options) {
-  memset(options, 0, sizeof(*options));
-  options->struct_size = sizeof(*options);
-}
+static inline void mge_run_options_init(mge_run_options* options) { MGE_CLEAR_(options); }
 
 /* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the right
  * type, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of strings is
@@ -555,10 +542,7 @@ typedef struct mge_memory_facts {
    * engine.type is naive. */
   uint64_t engine_operations;
 } mge_memory_facts;
-static inline void mge_memory_facts_init(mge_memory_facts* facts) {
-  memset(facts, 0, sizeof(*facts));
-  facts->struct_size = sizeof(*facts);
-}
+static inline void mge_memory_facts_init(mge_memory_facts* facts) { MGE_CLEAR_(facts); }
 MGE_API MGE_NODISCARD mge_status* mge_session_memory(mge_session* session, mge_memory_facts* out);
 
 /* ---------------------------------------------------------------- control of runs */
@@ -658,8 +642,7 @@ typedef struct mge_eager_operator {
   const char* device; /* for a call whose inputs are all host operands; NULL: as for mge_eager_put */
 } mge_eager_operator;
 static inline void mge_eager_operator_init(mge_eager_operator* op) {
-  memset(op, 0, sizeof(*op));
-  op->struct_size = sizeof(*op);
+  MGE_CLEAR_(op);
   op->attribute_size = sizeof(mge_attribute);
 }
 
