@@ -202,13 +202,22 @@ class Session(Closable):
         names = [v.name for v in self.inputs]
         if named:
             raise UsageError(f"give all inputs {names} in one way: by name, or as a mapping or a list")
-        if len(names) == 1:
+        if len(names) == 1 and not self._is_list_of_one(inputs):
             return {names[0]: inputs}
         if not isinstance(inputs, (list, tuple)):
             raise UsageError(f"name the inputs {names}, or give a list of them: only that of a model with one input needs neither")
         if len(inputs) != len(names):
             raise UsageError(f"the list has {len(inputs)} values, and the inputs are {names}")
         return dict(zip(names, inputs))
+
+    def _is_list_of_one(self, inputs: Any) -> bool:
+        """Returns whether `inputs` is a list with the only input, and not the input itself as a list: its element is an array of the
+        rank that the model declares."""
+        only = self.inputs[0]
+        if only.kind != "tensor" or not isinstance(inputs, (list, tuple)) or len(inputs) != 1:
+            return False
+        shape = getattr(inputs[0], "shape", None)
+        return shape is not None and (only.shape is None or len(shape) == len(only.shape))
 
     def _in_order(self, handles: Mapping[str, Handle]) -> list[Handle]:
         """Returns all inputs in the order of the model."""

@@ -90,6 +90,10 @@ class Sessions(unittest.TestCase):
                 session.run([x])
             with self.assertRaisesRegex(mge.UsageError, "in one way"):
                 session.run([x], k=k)
+        with mge.Session(MODEL) as session:  # a list of one array is the list of inputs, or a batch of images
+            expected = session.run(image=images()[:1])["probabilities"]
+            for given in ([images()[:1]], (mge.Tensor(images()[:1]),), [images()[0]], images()[:1].tolist()):
+                np.testing.assert_array_equal(session.run(given)["probabilities"], expected)
         with self.assertRaisesRegex(mge.InvalidError, "no input 'inputs'"):  # positional only: a model may name an input so
             mge.Session(MODEL).run(inputs=images())
 
