@@ -57,7 +57,7 @@ Status CopyToDevice(const Runtime& runtime, const Session& session, const std::v
     const Tensor& input = inputs[i];
     if (input.kind() != MGE_VALUE_TENSOR || input.dtype() == MGE_DTYPE_STRING) continue;
     Tensor& there = (*copies)[i];
-    if (Status s = Tensor::CreateOn(runtime.get(), device, input.dtype(), input.dims(), &there); !s.ok()) return s;
+    if (Status s = Tensor::CreateOn(runtime, device, input.dtype(), input.dims(), &there); !s.ok()) return s;
     if (Status s = input.CopyTo(&there); !s.ok()) return s;
     (*in)[i] = &there;
   }

@@ -153,7 +153,19 @@ class Runtime {
   internal::Handle<mge_runtime, mge_runtime_release> runtime_;
 };
 
-Status Context::empty_cache(Runtime& runtime) const { return Status(mge_empty_cache(runtime.get(), get())); }
+Status Tensor::CreateOn(const Runtime& runtime, const std::string& place, mge_dtype dtype, std::span<const int64_t> dims,
+                        Tensor* out) {
+  return Take(out, [&](mge_tensor** t) {
+    return mge_tensor_create_on(runtime.get(), place.c_str(), dtype, dims.data(), dims.size(), t);
+  });
+}
+Status Tensor::CreateOn(const Runtime& runtime, mge_dtype dtype, std::span<const int64_t> dims, Tensor* out) {
+  return Take(
+      out, [&](mge_tensor** t) { return mge_tensor_create_on(runtime.get(), nullptr, dtype, dims.data(), dims.size(), t); });
+}
+Status Context::empty_cache(Runtime& runtime) const {
+  return Status(mge_device_empty_cache(runtime.get(), ToString().c_str()));
+}
 
 // Returns the thread's context: of the innermost scope, else the default device if it is set, else cpu(0). Fails if the default
 // device cannot be used.
@@ -171,27 +183,20 @@ inline Status gpu_memory_info(Runtime& runtime, int device_id, uint64_t* free_by
 
 // A scope: makes a context the thread's current one while the object exists. Sessions and tensors that name no device use it.
 //
-//   mge::ContextScope scope(runtime, mge::gpu(1));
+//   mge::ContextScope scope(mge::gpu(1));   // or scope("gpu1")
 //   if (!scope.status().ok()) return Report(scope.status());
 class ContextScope {
  public:
-  ContextScope(Runtime& runtime, const Context& context)
-      : runtime_(runtime.get()), status_(mge_context_push(runtime_, context.get())), open_(status_.ok()) {}
-  ContextScope(Runtime& runtime, const std::string& context) : runtime_(runtime.get()) {
-    Context parsed;
-    status_ = Context::Parse(context, &parsed);
-    if (status_.ok()) status_ = Status(mge_context_push(runtime_, parsed.get()));
-    open_ = status_.ok();
-  }
+  explicit ContextScope(const Context& context) : ContextScope(context.ToString()) {}
+  explicit ContextScope(const std::string& device) : status_(mge_device_push(device.c_str())), open_(status_.ok()) {}
   ~ContextScope() {
-    if (open_) mge_status_release(mge_context_pop(runtime_));
+    if (open_) mge_status_release(mge_device_pop());
   }
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
   const Status& status() const { return status_; }
 
  private:
-  mge_runtime* runtime_;
   Status status_;
   bool open_ = false;
 };
@@ -319,7 +324,11 @@ class Session {
   static Status LoadBytes(const Runtime& runtime, const void* data, uint64_t size, const SessionOptions& options,
                           Session* out) {
     return Make(options, out, [&](const mge_session_options* o, mge_session** s) {
-      return mge_session_load_bytes(runtime.get(), data, size, o, s);
+      mge_model_source source;
+      mge_model_source_init(&source);
+      source.data = data;
+      source.size = size;
+      return mge_session_load_from(runtime.get(), &source, o, s);
     });
   }
 

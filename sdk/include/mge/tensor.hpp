@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "mge/context.h"
 #include "mge/float16.hpp"
 #include "mge/mge.h"
 
@@ -95,7 +96,7 @@ class Context {
   std::string_view device_type() const { return raw_.device_type; }
   int device_id() const { return raw_.device_id; }
   std::string ToString() const { return raw_.device_type + ("(" + std::to_string(raw_.device_id)) + ")"; }
-  // Returns memory of the device that nothing uses to its driver; see mge_empty_cache.
+  // Returns memory of the device that nothing uses to its driver; see mge_device_empty_cache.
   inline Status empty_cache(Runtime& runtime) const;
   friend bool operator==(const Context& a, const Context& b) {
     return a.device_type() == b.device_type() && a.device_id() == b.device_id();
@@ -124,24 +125,16 @@ class Tensor {
   static Status Wrap(mge_dtype dtype, std::span<const int64_t> dims, void* data, uint64_t bytes, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_wrap(dtype, dims.data(), dims.size(), data, bytes, t); });
   }
-  // Creates a tensor with undefined elements on a device. `runtime` is Runtime::get(); `place` is MGE_PLACE_...
-  static Status CreateOn(mge_runtime* runtime, const std::string& device, mge_dtype dtype, std::span<const int64_t> dims,
-                         Tensor* out, int place = MGE_PLACE_DEVICE) {
-    return Take(out, [&](mge_tensor** t) {
-      return mge_tensor_create_on(runtime, device.c_str(), place, dtype, dims.data(), dims.size(), t);
-    });
-  }
-  // Creates a tensor in a context, or in the thread's current one; see mge_tensor_create_in.
-  static Status CreateIn(mge_runtime* runtime, const Context& context, mge_dtype dtype, std::span<const int64_t> dims,
+  // Creates a tensor at a place, such as "gpu0", "cpu_pinned(0)" or gpu(1); see mge_tensor_create_on. Its elements are zero if the
+  // host can access them, else undefined.
+  static inline Status CreateOn(const Runtime& runtime, const std::string& place, mge_dtype dtype,
+                                std::span<const int64_t> dims, Tensor* out);
+  static Status CreateOn(const Runtime& runtime, const Context& context, mge_dtype dtype, std::span<const int64_t> dims,
                          Tensor* out) {
-    return Take(out, [&](mge_tensor** t) {
-      return mge_tensor_create_in(runtime, context.get(), dtype, dims.data(), dims.size(), t);
-    });
+    return CreateOn(runtime, context.ToString(), dtype, dims, out);
   }
-  static Status CreateIn(mge_runtime* runtime, mge_dtype dtype, std::span<const int64_t> dims, Tensor* out) {
-    return Take(out,
-                [&](mge_tensor** t) { return mge_tensor_create_in(runtime, nullptr, dtype, dims.data(), dims.size(), t); });
-  }
+  // The same on the device of the thread; see ContextScope.
+  static inline Status CreateOn(const Runtime& runtime, mge_dtype dtype, std::span<const int64_t> dims, Tensor* out);
   // Reads a .npy, .npz ("file.npz:name") or .pb file.
   static Status Read(const std::string& path, Tensor* out) {
     return Take(out, [&](mge_tensor** t) { return mge_tensor_read(path.c_str(), t); });
@@ -182,8 +175,8 @@ class Tensor {
     return {t.data, static_cast<size_t>(t.size)};
   }
   std::string_view device() const { return mge_tensor_device(get()); }  // "" for plain host memory
-  int place() const { return mge_tensor_place(get()); }                 // MGE_PLACE_...
-  void* address() const { return mge_tensor_address(get()); }           // on its device
+  bool page_locked() const { return mge_tensor_page_locked(get()) != 0; }
+  void* address() const { return mge_tensor_address(get()); }  // on its device
   Context context() const { return Context(mge_tensor_context(get())); }
   // Copies the elements to a tensor of the same type and shape; both may lie anywhere.
   Status CopyTo(Tensor* destination) const { return Status(mge_tensor_copy(get(), destination->get())); }

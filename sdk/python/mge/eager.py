@@ -166,16 +166,19 @@ class Tensor:
     def numpy(self) -> Any:
         """Waits, and returns an array that must not be written: it may share the tensor's memory. Raises the error of the
         operator that should have computed the tensor. Sequences are lists, maps are dicts."""
-        value = self._value(on_device=False)
-        if isinstance(value, np.ndarray) and value.dtype != object:
-            value = value.view()
-            value.flags.writeable = False
-        return value
+        return self._value(on_device=False)
 
     def get(self) -> _PlainTensor:
         """Waits, and returns the tensor as an mge.Tensor that shares its memory, for DLPack. It must not be written."""
         value: _PlainTensor = self._value(on_device=True)
         return value
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Waits, and shares the memory, which must not be written; see mge.Tensor.__dlpack__()."""
+        return self.get().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.get().__dlpack_device__()
 
     def item(self) -> Any:
         """Returns the only element."""

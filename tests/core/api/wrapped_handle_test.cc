@@ -30,7 +30,7 @@ class WrappedHandles : public ::testing::Test {
     // Starts the driver, and loads the library that the application shares with the backend.
     const int64_t one[] = {1};
     Tensor first;
-    Expect(Tensor::CreateOn(runtime_.get(), "example_driver0", MGE_DTYPE_F32, one, &first));
+    Expect(Tensor::CreateOn(runtime_, "example_driver0", MGE_DTYPE_F32, one, &first));
     driver_ = dlopen(MGE_BINARY_DIR "/tests/examples/libtoy.so.1", RTLD_NOW);
     ASSERT_NE(driver_, nullptr) << dlerror();
   }
