@@ -13,6 +13,7 @@
 #include "core/plugin/abi_call.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "mge/plugin/attributes.hpp"
 
 namespace mge::conform {
 namespace {
@@ -176,7 +177,7 @@ std::vector<Operand> InputsOf(const mge_problem& problem) {
 
 std::string KernelRun::Wrong(const std::vector<Tensor>& outputs, const std::vector<Tensor>& want) const {
   for (size_t o = 0; o < want.size(); ++o) {
-    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.attributes & MGE_KERNEL_REDUCED_PRECISION);
+    std::string wrong = CompareWithReference(outputs[o], want[o], candidate_.attributes & kLessPrecise);
     if (!wrong.empty()) return fmt::format("output {}: {}", o, wrong);
   }
   return {};

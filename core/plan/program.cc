@@ -148,11 +148,12 @@ bool Program::Forget() {
 void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   constexpr int64_t kAgain = 3, kMany = 50;
   auto shapes = [&] {
+    constexpr size_t kShown = 4;  // a language model has dozens
     std::string text;
-    for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t i = 0; i < std::min(inputs.size(), kShown); ++i) {
       text += fmt::format("{}{}{}", i ? ", " : "", graph_.value(graph_.inputs()[i]).name, ShapeText(inputs[i].shape));
     }
-    return text;
+    return inputs.size() > kShown ? fmt::format("{} and {} more inputs", text, inputs.size() - kShown) : text;
   };
   const std::string place = part_.empty() ? "" : part_ + ": ";
   const double ms = 1e3 * planning_s_ / static_cast<double>(std::max<int64_t>(cache_.made(), 1));

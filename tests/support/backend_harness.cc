@@ -15,6 +15,7 @@
 #include "core/kernel/kernel.h"
 #include "core/ops/op.h"
 #include "gtest/gtest.h"
+#include "mge/plugin/attributes.hpp"
 #include "tests/support/guarded_buffer.h"
 
 namespace mge::testing {
@@ -487,7 +488,7 @@ Backend::Outcome Backend::Check(const Case& c, std::function<Tolerance(DType)> t
     EXPECT_GE(k.raw.cost_us, 0) << k.id << " estimates no cost";
     std::vector<Tolerance> allowed;
     for (const Tensor* t : out) allowed.push_back(tolerance(t->dtype()));
-    if (k.raw.attributes & MGE_KERNEL_REDUCED_PRECISION) {
+    if (k.raw.attributes & kLessPrecise) {
       std::vector<double> errors = impl_->ReducedErrors(c, p.abi->outputs(), out);
       for (size_t o = 0; o < out.size(); ++o) allowed[o].absolute += errors[o];
     }

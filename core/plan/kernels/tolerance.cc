@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "fmt/format.h"
-#include "mge/plugin.h"
+#include "mge/plugin/attributes.hpp"
 
 namespace mge {
 namespace {
@@ -56,7 +56,7 @@ double ToleranceOf(std::span<const OpDef* const> ops, DType dtype, uint64_t attr
       return (op->traits & (kElementwise | kIdentity | kView | kTranspose)) != 0;
     });
     double tolerance = elementwise ? row.elementwise : row.sums;
-    return attributes & MGE_KERNEL_REDUCED_PRECISION ? std::max(tolerance, kReduced) : tolerance;
+    return attributes & kLessPrecise ? std::max(tolerance, kReduced) : tolerance;
   }
   return 0;
 }

@@ -132,10 +132,11 @@ absl::StatusOr<int> ReplaceKnown(Graph& graph, const PassContext& context) {
   int changes = 0;
   Replacements replacements(graph);
   for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
-    const Node node = graph.node(id);
+    const Node& node = graph.node(id);
     if (node.dead || !node.def || !IsPure(*node.def) || HasBody(node) || node.outputs.empty()) continue;
     if (!std::all_of(node.outputs.begin(), node.outputs.end(), is_known)) continue;
-    for (ValueId v : node.outputs) {
+    const std::vector<ValueId> outputs = node.outputs;
+    for (ValueId v : outputs) {
       if (v == kNone) continue;
       replacements.Replace(v, graph.AddConstant(graph.value(v).name, known[v]));
     }
@@ -192,13 +193,13 @@ class Folder {
  private:
   absl::StatusOr<bool> Fold(NodeId id) {
     if (!Foldable(graph_, graph_.node(id))) return false;
-    const Node node = graph_.node(id);
-    const Inputs inputs = InputsOf(graph_, node, denied_);
+    const Inputs inputs = InputsOf(graph_, graph_.node(id), denied_);
     if (inputs == Inputs::kUnknown) return false;
-    if (IsKept(node, context_)) {
+    if (IsKept(graph_.node(id), context_)) {
       if (context_.waits_for_round) *context_.waits_for_round = true;
       return false;
     }
+    const Node node = graph_.node(id);  // a copy: evaluators keep it
     if (inputs == Inputs::kConstant) {
       const double flops = Flops(node);
       if (flops > limits_.flops || OutputBytes(node) > limits_.bytes - bytes_ + FreedBytes(node)) return false;

@@ -16,7 +16,7 @@ absl::StatusOr<int> RemoveDeadNodes(Graph& graph, const PassContext&) {
   }
   for (ValueId v : graph.outputs()) ++uses[v];
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
-    const Node node = graph.node(*it);
+    const Node& node = graph.node(*it);
     bool used = std::any_of(node.outputs.begin(), node.outputs.end(), [&](ValueId v) { return v != kNone && uses[v] > 0; });
     // The update of a state has an effect beside its output, and other ranks wait for what an exchange sends.
     used |= node.def && IsUpdate(*node.def) && StateOf(graph, node.inputs[0]) != kNone;

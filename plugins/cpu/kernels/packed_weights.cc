@@ -447,7 +447,7 @@ struct PackedWeightsRow {
     if (Int8WeightsKernel::Allows(p, s, isa)) {
       Add(offers, isa,
           {.id = "cpu.packed_weights.int8",
-           .attributes = kExact | MGE_KERNEL_REDUCED_PRECISION,
+           .attributes = kExact | MGE_KERNEL_MODEL_PRECISION,
            .workspace = Int8WeightsKernel::WorkspaceOf(s, isa, &half),
            .cost_us = RunUs(p, Int8WeightsKernel::SerialUs(s, isa)),
            .variant = kInt8});

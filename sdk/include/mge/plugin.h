@@ -571,7 +571,9 @@ typedef struct mge_layout_api {
 #define MGE_KERNEL_FFT (UINT64_C(1) << 9)
 #define MGE_KERNEL_COMPILES (UINT64_C(1) << 10)         /* prepare compiles code */
 #define MGE_KERNEL_READS_ARGS_FIRST (UINT64_C(1) << 11) /* a step has read `args` when it returns (the kit checks it) */
-#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 12) - 1)
+/* computes with less precision than the element type, where the model allows it for this node (accuracy_level) */
+#define MGE_KERNEL_MODEL_PRECISION (UINT64_C(1) << 12)
+#define MGE_KERNEL_KNOWN_BITS ((UINT64_C(1) << 13) - 1)
 
 /* How a kernel writes an output. ADD: adds to what the output's memory holds. */
 enum { MGE_WRITE = 0, MGE_WRITE_ADD = 1 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "mge/plugin/attributes.hpp"
 #include "under_test.h"
 
 namespace mge::testing {
@@ -94,6 +95,21 @@ TEST(PackedWeights, RoundRowsToBytesIfTheNodeAllowsIt) {
 
 // The reference rounds the weights to the type.
 Tolerance OfHalves(DType t) { return t == DType::kF16 ? Tolerance{2e-2, 1e-1} : Tolerance{1e-1, 3e-1}; }
+
+TEST(PackedWeights, OfRowsInBytesAreNotForbiddenBySettings) {
+  OnEveryMachine([](Backend& backend) {
+    for (int64_t level : {0, 4}) {
+      Weights w = {8, 128, 64, 32};
+      w.accuracy_level = level;
+      const Backend::Outcome o = backend.Offers(CaseOf(w));
+      for (size_t i = 0; i < o.candidates.size(); ++i) {
+        const bool bytes = o.candidates[i].find("int8") != std::string::npos;
+        EXPECT_EQ(o.attributes[i] & kLessPrecise, bytes ? MGE_KERNEL_MODEL_PRECISION : 0) << o.candidates[i];
+        EXPECT_TRUE(!bytes || level == 4) << o.candidates[i];
+      }
+    }
+  });
+}
 
 TEST(PackedWeights, SupportHalfFloats) {
   OnEveryMachine([](Backend& backend) {
