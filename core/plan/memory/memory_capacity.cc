@@ -16,6 +16,8 @@ Device& HostMemoryOf(const PlanContext& context, Device& device) {
 
 absl::StatusOr<MemoryCapacity> CapacityOf(Device& device) {
   if (uint64_t limit = device.budget().limit()) return MemoryCapacity{&device, limit, true};
+  // Every plan asks, and a query may read files of the system. The total rarely changes.
+  if (const uint64_t total = device.description().memory_total) return MemoryCapacity{&device, total, false};
   MGE_ASSIGN_OR_RETURN(MemoryInfo info, device.QueryMemory());
   return MemoryCapacity{&device, info.total_bytes ? info.total_bytes : UINT64_MAX, false};
 }
