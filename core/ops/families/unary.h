@@ -36,14 +36,15 @@ constexpr GradientFn Gives(F) {
 }
 
 // Returns the row of an operator for the types of `dispatch`. `f` is a lambda for EvalUnary(), or an evaluator. `more` is the
-// part of the row that most operators do not have.
+// part of the row that most operators do not have; its inference is that of the last argument.
 template <typename Dispatch, typename F>
-constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet types, Dispatch, F f, OpDef more) {
+constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet types, Dispatch, F f, OpDef more,
+                         InferFn infer = SameTypeAsFirst) {
   more.name = name;
   more.doc = doc;
   if (more.inputs.size() == 0) more.inputs = {{"X", types}};
   more.outputs = {{"Y"}};
-  if (!more.infer) more.infer = SameTypeAsFirst;
+  more.infer = infer;
   if constexpr (std::is_same_v<F, EvalFn>) {
     more.eval = f;
   } else {
@@ -56,8 +57,9 @@ constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet ty
 }
 // The row of an operator whose function accepts float and double.
 template <typename F>
-constexpr OpDef Floating(std::string_view name, std::string_view doc, F f, OpDef more = {}) {
-  return UnaryRow(name, doc, kFloating, kForFloating, f, more);
+constexpr OpDef Floating(std::string_view name, std::string_view doc, F f, OpDef more = {},
+                         InferFn infer = SameTypeAsFirst) {
+  return UnaryRow(name, doc, kFloating, kForFloating, f, more, infer);
 }
 // The row of an operator whose function accepts every compute type.
 template <typename F>
