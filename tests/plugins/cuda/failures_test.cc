@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failing calls of the driver: each is a clear error, the process lives, nothing leaks, and the next session works unless
 // the device is lost.
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
 #include "tests/plugins/gpu/vendor/failing_calls.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {
