@@ -336,11 +336,11 @@ void CheckFailure(BackendUnderTest& s) {
   // Whether work behind a failed fence runs is up to the backend, but the queue must not wait forever.
   (void)StatusOf([&] { b.Wait(first, 1); });
   b.Signal(second, 1);
-  const std::tuple<const Fence&, uint64_t, std::string_view> behind[] = {
+  const std::tuple<const Fence&, uint64_t, std::string_view> after_failure[] = {
       {first, 1, "a fence behind work that failed"},
       {later, 1, "the second fence that is signalled behind work that failed"},
       {later, 2, "a fence that is signalled once more behind work that failed"}};
-  for (const auto& [fence, value, which] : behind) {
+  for (const auto& [fence, value, which] : after_failure) {
     const mge_error result = fence.Ask(value, kPatienceNs);
     if (result.code != MGE_DATA_LOSS)
       Broken("{} returns {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(result.code));

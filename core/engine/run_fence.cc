@@ -127,9 +127,9 @@ absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* en
 // Gives the instance back, and releases the tensors and the earlier runs.
 void RunFence::End() {
   stuck_ = instance_->state() == InstanceQueues::State::kStuck;
-  InstanceStore::Of(*plan_).Give(std::move(instance_));
+  InstanceStore::Of(*plan_).Release(std::move(instance_));
   // The device may still access this memory.
-  if (stuck_) Lose(std::move(inputs_), std::move(outputs_), std::move(after_), std::move(previous_));
+  if (stuck_) Leak(std::move(inputs_), std::move(outputs_), std::move(after_), std::move(previous_));
   inputs_.clear();
   outputs_.clear();
   after_.clear();

@@ -188,7 +188,7 @@ absl::Status RecurrentGradient(GradientContext& g, const std::string& op, const 
   const std::vector<ValueId> gradients = g.AddOurs("RecurrentGradient", inputs, 6, std::move(attrs));
   size_t next = 0;
   for (int i : {kSequenceX, kWeights, kRecurrence, kBias, kInitialH, kInitialC}) {
-    MGE_RETURN_IF_ERROR(g.Give(i, {g, gradients[next++]}));
+    MGE_RETURN_IF_ERROR(g.Set(i, {g, gradients[next++]}));
   }
   return absl::OkStatus();
 }

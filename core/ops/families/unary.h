@@ -2,7 +2,7 @@
 // Rows of the elementwise operators with one input.
 //
 //   Floating("Elu", "...", [](auto x, auto alpha) { return x < 0 ? alpha * std::expm1(x) : x; },
-//            {.attrs = {{"alpha", 1.0f, "..."}}, .gradient = Gives([](G& g) { return g.dy() * ...; })})
+//            {.attrs = {{"alpha", 1.0f, "..."}}, .gradient = GradientOf([](G& g) { return g.dy() * ...; })})
 #pragma once
 
 #include <type_traits>
@@ -30,9 +30,9 @@ inline absl::Status BoolOfFirst(InferContext& ctx) {
 
 // Returns the gradient rule of an operator with one input, whose gradient is `f(g)`, a Term. Requires a lambda without captures.
 template <typename F>
-constexpr GradientFn Gives(F) {
+constexpr GradientFn GradientOf(F) {
   static_assert(std::is_empty_v<F>);
-  return [](G& g) { return g.Give(0, F{}(g)); };
+  return [](G& g) { return g.Set(0, F{}(g)); };
 }
 
 // Returns the row of an operator for the types of `dispatch`. `f` is a lambda for EvalUnary(), or an evaluator. `more` is the

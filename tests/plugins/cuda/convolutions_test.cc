@@ -61,8 +61,8 @@ TEST_F(CudaConvolutions, PassTheConformanceKit) {
 struct Form {
   const char* nodes;
   bool bias;
-  const char* order;    // of the library's operations
-  uint64_t behind = 0;  // launches of own kernels
+  const char* order;          // of the library's operations
+  uint64_t own_launches = 0;  // launches of own kernels
 };
 
 absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> runtime, const Form& form, const char* device) {
@@ -97,7 +97,7 @@ TEST_F(CudaConvolutions, AreOneCallInTheOrderThatNeedsNoCompilation) {
     const auto got = ResultsOf(**session, in);
     ASSERT_TRUE(got.ok()) << FormatError(got.status());
     EXPECT_EQ(Recorded("recorded_runs"), runs + 1);
-    EXPECT_EQ(driver.Calls("cuLaunchKernel"), launches + 1 + form.behind);  // the library launches one
+    EXPECT_EQ(driver.Calls("cuLaunchKernel"), launches + 1 + form.own_launches);  // the library launches one
     EXPECT_STREQ(Recorded<const char*>("recorded_order"), form.order);
     auto host = Load(CudaRuntime(), form, "host");
     ASSERT_TRUE(host.ok());
