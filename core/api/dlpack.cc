@@ -63,7 +63,7 @@ constexpr DataTypeRow kDataTypes[] = {
     {DType::kBool, kBool, 8},
 };
 
-DLDevice DeviceOf(const Tensor& tensor) {
+DLDevice DlDeviceOf(const Tensor& tensor) {
   const DeviceMemory* memory = DeviceMemory::Of(tensor);
   if (!memory) return {kCpu, 0};
   const mge::Device& device = memory->device();
@@ -110,7 +110,7 @@ absl::Status Unusable(std::string what) {
 }
 
 // Checks what a tensor from DLPack must be, and returns its type.
-absl::StatusOr<DType> TypeOf(const DLTensor& t) {
+absl::StatusOr<DType> ElementTypeOf(const DLTensor& t) {
   if (t.ndim < 0 || (t.ndim > 0 && !t.shape)) return Unusable(fmt::format("it has {} dimensions without sizes", t.ndim));
   if (std::any_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n < 0; })) return Unusable("a dimension is negative");
   auto row = std::find_if(std::begin(kDataTypes), std::end(kDataTypes), [&](const DataTypeRow& r) {
@@ -143,7 +143,7 @@ mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, DLManagedTensor** out
   DLManagedTensor& managed = exported->managed;
   const DeviceMemory* memory = DeviceMemory::Of(t);
   managed.dl_tensor.data = memory && !memory->on_host() ? memory->QueueAddress(t.data()) : const_cast<void*>(t.data());
-  managed.dl_tensor.device = DeviceOf(t);
+  managed.dl_tensor.device = DlDeviceOf(t);
   managed.dl_tensor.ndim = static_cast<int32_t>(exported->dims.size());
   managed.dl_tensor.dtype = {row->code, row->bits, 1};
   managed.dl_tensor.shape = exported->dims.data();
@@ -159,7 +159,7 @@ mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, DLM
                                    mge_tensor** out) try {
   MGE_API_NEEDS({"managed", managed}, {"out", out}, {"runtime", !device || runtime});
   const DLTensor& t = managed->dl_tensor;
-  MGE_API_ASSIGN_OR_RETURN(const DType dtype, TypeOf(t));
+  MGE_API_ASSIGN_OR_RETURN(const DType dtype, ElementTypeOf(t));
   Shape shape(t.shape, t.shape + t.ndim);
   MGE_API_ASSIGN_OR_RETURN(const int64_t bytes, mge::NumBytes(dtype, shape));
   void* const address = static_cast<char*>(t.data) + t.byte_offset;

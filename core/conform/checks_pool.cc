@@ -341,7 +341,7 @@ void CheckPolicy(BackendUnderTest& s, Pool& pool) {
   }
 }
 
-void CheckThreads(BackendUnderTest&, Pool& pool) {
+void CheckPoolThreads(BackendUnderTest&, Pool& pool) {
   InThreads(4, [&](int seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     for (int i = 0; i < 300; ++i) {
@@ -376,7 +376,7 @@ constexpr Check kPoolChecks[] = {
     {"pool.stats", "The pool's statistics are correct.", OnOwnPool<CheckStats>},
     {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", OnOwnPool<CheckFlags>},
     {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", OnOwnPool<CheckPolicy>},
-    {"pool.threads", "Several threads can acquire and release concurrently.", OnOwnPool<CheckThreads>},
+    {"pool.threads", "Several threads can acquire and release concurrently.", OnOwnPool<CheckPoolThreads>},
 };
 
 }  // namespace

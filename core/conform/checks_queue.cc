@@ -70,7 +70,7 @@ void CheckCopies(BackendUnderTest& s) {
 
 // Enqueues a chain of copies, each of which reads the destination of the one before, on a new queue. Only if all copies run
 // in order is the end of the chain correct. `end` waits for the work or destroys the queue.
-void CheckChain(Rig& rig, Queue& queue, unsigned seed, const std::function<void()>& end, std::string_view fault) {
+void CheckCopyChain(Rig& rig, Queue& queue, unsigned seed, const std::function<void()>& end, std::string_view fault) {
   constexpr size_t kLinks = 12;
   const size_t bytes = rig.slab.raw().bytes / (kLinks + 1);
   const Bytes want = Pattern(bytes, seed);
@@ -86,7 +86,7 @@ constexpr size_t kChainBytes = 4'000'000;
 void CheckOrder(BackendUnderTest& s) {
   Rig rig(s, kChainBytes);
   for (unsigned round = 0; round < 4; ++round)
-    CheckChain(
+    CheckCopyChain(
         rig, rig.queue, round, [&] { rig.transfer.Drain(rig.queue); }, "12 copies in a row ran out of order");
 }
 
@@ -102,7 +102,7 @@ void CheckDestroy(BackendUnderTest& s) {
       rig.other.Signal(rig.fence, round);
       queue.Wait(rig.fence, round);
     }
-    CheckChain(
+    CheckCopyChain(
         rig, queue, round, [&] { queue.Destroy(); }, "a queue was destroyed before its work was done");
   }
 }
@@ -282,7 +282,7 @@ void CheckTimeout(BackendUnderTest& s) {
   }
 }
 
-void CheckThreads(BackendUnderTest& s) {
+void CheckFenceThreads(BackendUnderTest& s) {
   LongWork work(s);
   Rig rig(s, 1);
   constexpr int kValues = 200;
@@ -432,7 +432,7 @@ constexpr Check kQueueChecks[] = {
     {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", CheckTimeout},
     {"fence.wait", "Work behind a wait runs after the fence is reached, and a fence is reached after the work before it.",
      CheckWait},
-    {"fence.threads", "Many threads can wait for one fence.", CheckThreads},
+    {"fence.threads", "Many threads can wait for one fence.", CheckFenceThreads},
     {"fence.failure",
      "A failure reaches every later signal of its queue, with its code and text, and blocks no other queue.", CheckFailure},
     {"collective.one_rank", "The operations of one rank alone copy its data.", CheckOneRank},
