@@ -48,7 +48,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
   fence->inputs_ = std::move(inputs);
   fence->outputs_ = std::move(outputs);
   if (control.observer) control.observer->BeginPlan(fence->plan_, "");
-  MGE_ASSIGN_OR_RETURN(fence->instance_, InstanceStore::Of(*fence->plan_).Take());
+  MGE_ASSIGN_OR_RETURN(fence->instance_, InstanceStore::Of(*fence->plan_).Acquire());
   absl::Status status = fence->instance_->Start(fence->inputs_, fence->outputs_, control, points, fence->ends_);
   if (control.observer) control.observer->EndPlan();
   for (const Instance::QueuePoint& point : fence->ends_) fence->devices_.push_back(point.device->shared_from_this());
