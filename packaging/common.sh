@@ -125,9 +125,17 @@ value_of() {
 
 positive() { [[ $2 =~ ^[1-9][0-9]{0,3}$ ]] || fail 2 "$1 must be a whole number from 1 to 9999, not '$2'"; }
 
-passed=0 failed=0 skipped=0
+# The results so far. failures describes the failed cases; each line of it ends with a newline.
+passed=0 failed=0 skipped=0 failures=
 
-# count_results DIRECTORY: adds the results that ctest and GoogleTest left there.
+# add_failures TEST PRESET REPORT: adds the failed cases of the test in that report to $failures.
+add_failures() {
+  local text
+  text=$(awk -v test="$1" -v preset="$2" -f "$root/packaging/failed_cases.awk" "$3")
+  failures+=${text:+$text$'\n'}
+}
+
+# count_results DIRECTORY PRESET: adds the results that ctest and GoogleTest left in the directory.
 # A test that died counts as one failure, however many cases it had passed.
 count_results() {
   local name status xml cases bad idle found
@@ -139,7 +147,9 @@ count_results() {
       cases=$((cases + $(grep -c '<testcase ' "$xml" || true)))
       bad=$((bad + $(sed -n 's/^<testsuites .* failures="\([0-9]*\)".*/\1/p' "$xml")))
       idle=$((idle + $(grep -cE '<skipped |status="notrun"' "$xml" || true)))
+      add_failures "$name" "$2" "$xml"
     done
+    if [[ $status == fail ]] && ((bad == 0)); then add_failures "$name" "$2" "$1/ctest.xml"; fi
     if [[ $found == no ]]; then
       case $status in
         run) passed=$((passed + 1)) ;;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Builds and runs the tests. The last line is "N passed, N failed, N skipped" over everything that ran.
+# Builds and runs the tests. The output ends with the failed cases and their messages. The last line is
+# "N passed, N failed, N skipped" over everything that ran.
 set -euo pipefail
 # shellcheck source=packaging/common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -21,8 +22,9 @@ Installs the missing packages of packaging/dependencies.txt, builds, and runs th
   -j, --jobs N   compilers and tests at a time (default: one a core, less where memory is short)
   -h, --help     this text
 
-A test is a case of GoogleTest, or one entry of ctest where that is something else. Results as XML are left in
-build/PRESET/results. Tests that need what is not here (a GPU, extra data) skip and say why.
+A test is a case of GoogleTest, or one entry of ctest where that is something else. Failed ones are listed at the end
+with the first lines of their messages. Results as XML are left in build/PRESET/results. Tests that need what is not
+here (a GPU, extra data) skip and say why.
 Exit codes: 0 all well; 1 a build or a test failed; 2 usage; 5 packages are missing and cannot be installed.
 TEXT
 }
@@ -55,11 +57,15 @@ run_tests() {
   mkdir -p "$results"
   say "testing $preset"
   GTEST_OUTPUT="xml:$results/" ctest --test-dir "$root/build/$preset" --parallel "$jobs" --output-on-failure \
-    --output-junit "$results/ctest.xml" "${options[@]}" "$@" || code=$?
+    --output-junit "$results/ctest.xml" --test-output-truncation middle "${options[@]}" "$@" || code=$?
   [[ -f $results/ctest.xml ]] || fail 1 "ctest could not run the tests of the preset '$preset'"
-  count_results "$results"
+  count_results "$results" "$preset"
   # What ctest holds against us and its report does not show, such as a binary that is not there.
-  if ((code != 0 && failed == before)); then failed=$((failed + 1)); fi
+  if ((code != 0 && failed == before)); then
+    failed=$((failed + 1))
+    failures+="failed: ctest ($preset)"$'\n'"    exit code $code, but no test in its report failed"$'\n'
+    failures+=$(sed -n 's/.*<system-out>\(Unable to find [^<]*\).*/    \1/p' "$results/ctest.xml")$'\n'
+  fi
 }
 
 groups=(build test)
@@ -82,5 +88,6 @@ if [[ $mode == full ]]; then
   done
 fi
 
+printf '%s' "$failures"
 echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0 && passed > 0))

@@ -15,8 +15,10 @@ namespace mge::api {
 // Calls f(), which calls a function of the application. If that ends its thread (pthread_exit()), the thread sleeps until the
 // process ends. Why: Python ends every thread that enters it after the interpreter has ended. The thread may be inside of an
 // engine, which cannot go on without it, and has functions that must not be unwound.
+//
+// The C++ library binds the reference of the handler to null, which the undefined-behaviour sanitizer would report.
 template <typename F>
-void CallApplication(F&& f) {
+__attribute__((no_sanitize("null"))) void CallApplication(F&& f) {
   try {
     std::forward<F>(f)();
   } catch (abi::__forced_unwind&) {

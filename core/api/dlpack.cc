@@ -76,7 +76,7 @@ constexpr DataTypeRow kDataTypes[] = {
     {DType::kBool, kBool, 8},
 };
 
-DLDevice DeviceOf(const Tensor& tensor) {
+DLDevice DlDeviceOf(const Tensor& tensor) {
   const DeviceMemory* memory = DeviceMemory::Of(tensor);
   if (!memory) return {kCpu, 0};
   const mge::Device& device = memory->device();
@@ -124,7 +124,7 @@ absl::Status Unusable(std::string what) {
 }
 
 // Checks what a tensor from DLPack must be, and returns its type.
-absl::StatusOr<DType> TypeOf(const DLTensor& t) {
+absl::StatusOr<DType> ElementTypeOf(const DLTensor& t) {
   if (t.ndim < 0 || (t.ndim > 0 && !t.shape)) return Unusable(fmt::format("it has {} dimensions without sizes", t.ndim));
   if (std::any_of(t.shape, t.shape + t.ndim, [](int64_t n) { return n < 0; })) return Unusable("a dimension is negative");
   auto row = std::find_if(std::begin(kDataTypes), std::end(kDataTypes), [&](const DataTypeRow& r) {
@@ -171,7 +171,7 @@ absl::StatusOr<Managed*> Export(const mge_tensor& tensor) {
   SetVersion(managed, tensor.read_only);
   const DeviceMemory* memory = DeviceMemory::Of(t);
   managed.dl_tensor.data = memory && !memory->on_host() ? memory->QueueAddress(t.data()) : const_cast<void*>(t.data());
-  managed.dl_tensor.device = DeviceOf(t);
+  managed.dl_tensor.device = DlDeviceOf(t);
   managed.dl_tensor.ndim = static_cast<int32_t>(exported->dims.size());
   managed.dl_tensor.dtype = {row->code, row->bits, 1};
   managed.dl_tensor.shape = exported->dims.data();
@@ -187,7 +187,7 @@ absl::StatusOr<mge_tensor*> Import(const std::shared_ptr<mge::Runtime>& runtime,
   const DLTensor& t = managed->dl_tensor;
   auto result = std::make_unique<mge_tensor>();
   MGE_ASSIGN_OR_RETURN(result->read_only, ReadOnly(*managed));
-  MGE_ASSIGN_OR_RETURN(const DType dtype, TypeOf(t));
+  MGE_ASSIGN_OR_RETURN(const DType dtype, ElementTypeOf(t));
   Shape shape(t.shape, t.shape + t.ndim);
   MGE_ASSIGN_OR_RETURN(const int64_t bytes, mge::NumBytes(dtype, shape));
   void* const address = static_cast<char*>(t.data) + t.byte_offset;

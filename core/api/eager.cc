@@ -30,7 +30,7 @@ void GiveHandles(std::vector<EagerTensorPtr> tensors, mge_eager_tensor** out) {
 std::string Text(const char* text) { return text ? text : ""; }
 
 // Converts an attribute. Fails with kApiMisuse if a pointer or the type is wrong.
-absl::StatusOr<mge::AttributeValue> ValueOf(const mge_attribute& a) {
+absl::StatusOr<mge::AttributeValue> AttributeValueOf(const mge_attribute& a) {
   const bool single = a.type == MGE_ATTRIBUTE_INT || a.type == MGE_ATTRIBUTE_FLOAT || a.type == MGE_ATTRIBUTE_TEXT ||
                       a.type == MGE_ATTRIBUTE_TENSOR;
   auto wrong = [&](std::string_view what) {
@@ -84,7 +84,7 @@ absl::StatusOr<mge::OperatorRequest> RequestOf(const mge_eager_operator& op) {
       return mge::Fail(mge::errors::kApiMisuse, fmt::format("attribute {} of an eager operator has no name", i),
                        {.where = "mge_eager_apply"});
     }
-    MGE_ASSIGN_OR_RETURN(mge::AttributeValue value, ValueOf(a));
+    MGE_ASSIGN_OR_RETURN(mge::AttributeValue value, AttributeValueOf(a));
     request.attrs.Set(a.name, std::move(value));
   }
   return request;

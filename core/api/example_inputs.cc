@@ -13,7 +13,7 @@ using mge::api::Misuse;
 
 namespace {
 
-absl::StatusOr<mge::ExampleOptions> OptionsOf(const mge_example_options* given) {
+absl::StatusOr<mge::ExampleOptions> ExampleOptionsOf(const mge_example_options* given) {
   MGE_ASSIGN_OR_RETURN(const mge_example_options o,
                        mge::api::CopyOptions(given, mge_example_options_init, "mge_example_options"));
   mge::ExampleOptions options;
@@ -54,7 +54,7 @@ mge_status* mge_session_example_inputs(mge_session* s, const mge_example_options
     return Misuse("mge_session_example_inputs",
                   fmt::format("the model has {} inputs, input_count is {}", mge_session_input_count(s), count));
   }
-  MGE_API_ASSIGN_OR_RETURN(mge::ExampleOptions options, OptionsOf(given));
+  MGE_API_ASSIGN_OR_RETURN(mge::ExampleOptions options, ExampleOptionsOf(given));
   const mge::Graph& graph = s->session->graph();
   std::vector<mge::HostValue> values(count);
   for (size_t i = 0; i < count; ++i) {

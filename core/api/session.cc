@@ -70,10 +70,10 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
     t.steps += static_cast<uint32_t>(p.steps.size());
     t.reference_steps += static_cast<uint32_t>(p.report.reference_steps);
     InstanceStore& store = InstanceStore::Of(p);
-    absl::StatusOr<std::unique_ptr<Instance>> instance = store.Take();
+    absl::StatusOr<std::unique_ptr<Instance>> instance = store.Acquire();
     if (!instance.ok()) return status.Update(instance.status());
     t.measured_peak_bytes += static_cast<uint64_t>((*instance)->arena_bytes() + p.report.measured_constant_bytes);
-    store.Give(*std::move(instance));
+    store.Release(*std::move(instance));
   });
   if (!status.ok()) return status;
   return t;

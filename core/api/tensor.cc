@@ -18,7 +18,7 @@ using mge::api::Wrap;
 
 namespace {
 
-bool Known(mge_dtype dtype) { return mge::kAnyType.Contains(static_cast<DType>(dtype)) && dtype > 0; }
+bool IsElementType(mge_dtype dtype) { return mge::kAnyType.Contains(static_cast<DType>(dtype)) && dtype > 0; }
 
 // Splits "file.npz:name" into the path and the name, which is "" if there is none.
 std::pair<std::string, std::string> SplitMember(const std::string& path) {
@@ -79,7 +79,7 @@ absl::StatusOr<HostValue> ReadValue(const std::string& text, ValueKind kind) {
 
 mge_status* mge_tensor_create(mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out) try {
   MGE_API_NEEDS({"out", out}, {"dims", rank == 0 || dims != nullptr});
-  if (!Known(dtype)) return Misuse("mge_tensor_create", fmt::format("dtype {} is not an element type", dtype));
+  if (!IsElementType(dtype)) return Misuse("mge_tensor_create", fmt::format("dtype {} is not an element type", dtype));
   MGE_API_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Create(static_cast<DType>(dtype), Shape(dims, dims + rank)));
   if (tensor.dtype() != DType::kString && tensor.bytes())
     std::memset(tensor.mutable_data(), 0, static_cast<size_t>(tensor.bytes()));
@@ -91,7 +91,7 @@ MGE_API_CATCH
 mge_status* mge_tensor_wrap(mge_dtype dtype, const int64_t* dims, size_t rank, void* data, uint64_t bytes,
                             mge_tensor** out) try {
   MGE_API_NEEDS({"out", out}, {"dims", rank == 0 || dims != nullptr}, {"data", bytes == 0 || data != nullptr});
-  if (!Known(dtype) || dtype == MGE_DTYPE_STRING) {
+  if (!IsElementType(dtype) || dtype == MGE_DTYPE_STRING) {
     return Misuse("mge_tensor_wrap", fmt::format("dtype {} is not an element type of plain bytes", dtype));
   }
   Shape shape(dims, dims + rank);

@@ -25,7 +25,7 @@ namespace {
 constexpr int kSeals = F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr std::string_view kMemoryPath = "/memfd:", kDeleted = " (deleted)";
 
-absl::Status CannotRead(std::string_view path, int error) {
+absl::Status CannotReadInput(std::string_view path, int error) {
   return Fail(errors::kFileAccess, fmt::format("cannot read '{}'", path), {.what = ErrnoText(error)});
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<size_t> ReadSome(int fd, std::span<std::byte> out, std::string_vi
     if (n >= 0) return static_cast<size_t>(n);
     pollfd wait = {fd, POLLIN, 0};
     if (errno == EAGAIN) poll(&wait, 1, -1);
-    if (errno != EAGAIN && errno != EINTR) return CannotRead(path, errno);
+    if (errno != EAGAIN && errno != EINTR) return CannotReadInput(path, errno);
   }
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<RegularFile> ReadPipe(const Fd& from, const std::string& path, in
   RegularFile out;
   const std::string name = path.substr(0, 200);  // the system's limit is 249
   out.fd = Fd(memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!out.fd.valid()) return CannotRead(path, errno);
+  if (!out.fd.valid()) return CannotReadInput(path, errno);
   std::vector<std::byte> buffer(1 << 20);
   for (;;) {
     MGE_ASSIGN_OR_RETURN(const size_t n, ReadSome(from.get(), buffer, path));
@@ -83,7 +83,7 @@ absl::StatusOr<RegularFile> ReadPipe(const Fd& from, const std::string& path, in
     MGE_RETURN_IF_ERROR(WriteRange(out.fd.get(), out.size, {buffer.data(), n}, path));
     out.size += static_cast<int64_t>(n);
   }
-  if (fcntl(out.fd.get(), F_ADD_SEALS, kSeals) != 0) return CannotRead(path, errno);
+  if (fcntl(out.fd.get(), F_ADD_SEALS, kSeals) != 0) return CannotReadInput(path, errno);
   return out;
 }
 

@@ -17,7 +17,7 @@ std::string Quoted(const std::string& text, const std::string& quote_as) {
   return out;
 }
 
-std::vector<std::string> Names(const CommandRow& command) {
+std::vector<std::string> OptionNames(const CommandRow& command) {
   std::vector<std::string> out;
   for (const OptionRow& o : command.options) out.insert(out.end(), o.names.begin(), o.names.end());
   return out;
@@ -91,7 +91,7 @@ std::string BashCompletion(const CommandRow& root) {
   std::string values, words;
   ForEach(root, [&](const CommandRow& c) {
     for (const CommandRow& sub : c.commands) known.push_back(fmt::format("'{} {}'", c.path, LastWord(sub)));
-    std::vector<std::string> options = Names(c);
+    std::vector<std::string> options = OptionNames(c);
     std::string here = Joined(CommandNames(c)), argument = ":";
     for (const OptionRow& o : c.options) {
       if (o.names.empty()) {
@@ -127,7 +127,7 @@ _mge() {{
 }}
 complete -F _mge mge
 )",
-                     fmt::join(known, "|"), values, words, Joined(Names(root)));
+                     fmt::join(known, "|"), values, words, Joined(OptionNames(root)));
 }
 
 std::string ZshCompletion(const CommandRow& root) {

@@ -162,7 +162,7 @@ void Probe(const Globals& globals, const DoctorOptions& o, const std::string& sk
                            end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : "");
 }
 
-std::string Render(const Json& report) {
+std::string RenderReport(const Json& report) {
   std::string out;
   auto add = [&out](std::string_view label, const Json& text, std::string_view code = "") {
     if (!Text(text).empty()) out += fmt::format("  {:<6} {}{}\n", label, Escape(Text(text)), code);
@@ -218,7 +218,7 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
                        {"passed", passed},
                        {"troubled", troubled},
                        {"plugins", std::move(rows)}};
-  globals.json ? PrintJson(report) : Print(Render(report));
+  globals.json ? PrintJson(report) : Print(RenderReport(report));
   return passed > 0 && troubled == 0 ? kExitOk : kExitDevice;
 }
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <charconv>
 
+#include "core/base/lower_case.h"
 #include "core/base/nearest.h"
 #include "core/cli/common.h"
 #include "core/cli/explain.h"
@@ -20,11 +21,6 @@ struct EnvOptions {
   std::string explain;
 };
 
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 // Returns every name of a setting: key, variable, aliases.
 std::vector<std::string> NamesOf(const Json& setting) {
   std::vector<std::string> names = {Text(setting["key"]), Text(setting["variable"])};
@@ -34,9 +30,9 @@ std::vector<std::string> NamesOf(const Json& setting) {
 
 bool Matches(const Json& setting, const EnvOptions& o) {
   if (o.changed && Text(setting["origin"]) == "default") return false;
-  const std::string wanted = Lower(o.filter);
+  const std::string wanted = LowerCase(o.filter);
   for (const std::string& name : NamesOf(setting)) {
-    if (Lower(name).find(wanted) != std::string::npos) return true;
+    if (LowerCase(name).find(wanted) != std::string::npos) return true;
   }
   return false;
 }
@@ -144,7 +140,7 @@ int ExplainSetting(const Globals& globals, const std::string& name) {
     std::vector<std::string> known;
     for (const Json& s : report["settings"]) {
       for (const std::string& n : NamesOf(s)) {
-        if (Lower(n) != Lower(name)) {
+        if (LowerCase(n) != LowerCase(name)) {
           known.push_back(n);
           continue;
         }

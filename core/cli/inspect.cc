@@ -85,7 +85,7 @@ std::string Unsupported(const Json& file) {
                      Table(rows));
 }
 
-std::string Render(const Json& file, const Json& loaded, const Json& problem) {
+std::string RenderModel(const Json& file, const Json& loaded, const Json& problem) {
   std::string out = Head(file) + Values(file);
   const int64_t bodies = file["bodies"], functions = file["functions"];
   out += fmt::format("{} nodes{}{}, {} weights of {}\n", Text(file["nodes"]),
@@ -117,7 +117,7 @@ int RunInspect(const Globals& globals, const std::string& model) {
   Json file = Json::parse(text), loaded;
   const Json problem = ProblemOf(globals, model, &runtime, &loaded);
   if (!globals.json) {
-    Print(Render(file, loaded, problem));
+    Print(RenderModel(file, loaded, problem));
     return kExitOk;
   }
   // The report on the loaded model, if it could be loaded, replaces that on the file.

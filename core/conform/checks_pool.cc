@@ -51,9 +51,9 @@ class Provider : public DeviceSlabs {
   static const std::string& fault() { return fault_; }  // of the whole process, because a process runs one check
   bool Covers(const void* address, uint64_t bytes) {
     std::lock_guard lock(mutex_);
-    auto behind = slabs_.upper_bound(address);
-    if (behind == slabs_.begin()) return false;
-    const mge_slab& slab = std::prev(behind)->second;
+    auto next = slabs_.upper_bound(address);
+    if (next == slabs_.begin()) return false;
+    const mge_slab& slab = std::prev(next)->second;
     return End(address, bytes) <= End(slab.address, slab.bytes);
   }
 
@@ -248,12 +248,12 @@ void CheckPoolAllocations(BackendUnderTest& s, Pool&) {
 void CheckTrim(BackendUnderTest&, Pool& pool) {
   const mge_reservation kept = pool.Acquire(10000);
   pool.AcquireMany();
-  const mge_reservation behind = pool.Acquire(75000);  // probably in a slab behind the freed ones
+  const mge_reservation later = pool.Acquire(75000);  // probably in a slab after the freed ones
   const std::vector<mge_reservation> between(pool.held.begin() + 1, pool.held.end() - 1);
   for (const mge_reservation& r : between) pool.Release(r);
   pool.Trim(MGE_TRIM_EXCESS);
   pool.Trim(MGE_TRIM_ALL);
-  if (!pool.provider().Covers(kept.address, 10000) || !pool.provider().Covers(behind.address, 75000))
+  if (!pool.provider().Covers(kept.address, 10000) || !pool.provider().Covers(later.address, 75000))
     Broken("trimming took the slab of a block that is in use");
   if (uint64_t left = pool.HeldWhenFree()) Broken("with nothing in use, trimming everything leaves {} bytes", left);
   pool.Release(pool.Acquire(30000));
@@ -341,7 +341,7 @@ void CheckPolicy(BackendUnderTest& s, Pool& pool) {
   }
 }
 
-void CheckThreads(BackendUnderTest&, Pool& pool) {
+void CheckPoolThreads(BackendUnderTest&, Pool& pool) {
   InThreads(4, [&](int seed) {
     std::mt19937 random(static_cast<unsigned>(seed));
     for (int i = 0; i < 300; ++i) {
@@ -376,7 +376,7 @@ constexpr Check kPoolChecks[] = {
     {"pool.stats", "The pool's statistics are correct.", OnOwnPool<CheckStats>},
     {"pool.flags", "Unknown flags are refused, and NO_GROWTH is obeyed.", OnOwnPool<CheckFlags>},
     {"pool.policy", "Trimming the excess keeps the bytes that the reserve policy retains.", OnOwnPool<CheckPolicy>},
-    {"pool.threads", "Several threads can acquire and release concurrently.", OnOwnPool<CheckThreads>},
+    {"pool.threads", "Several threads can acquire and release concurrently.", OnOwnPool<CheckPoolThreads>},
 };
 
 }  // namespace

@@ -70,7 +70,7 @@ void CheckCopies(BackendUnderTest& s) {
 
 // Enqueues a chain of copies, each of which reads the destination of the one before, on a new queue. Only if all copies run
 // in order is the end of the chain correct. `end` waits for the work or destroys the queue.
-void CheckChain(Rig& rig, Queue& queue, unsigned seed, const std::function<void()>& end, std::string_view fault) {
+void CheckCopyChain(Rig& rig, Queue& queue, unsigned seed, const std::function<void()>& end, std::string_view fault) {
   constexpr size_t kLinks = 12;
   const size_t bytes = rig.slab.raw().bytes / (kLinks + 1);
   const Bytes want = Pattern(bytes, seed);
@@ -86,7 +86,7 @@ constexpr size_t kChainBytes = 4'000'000;
 void CheckOrder(BackendUnderTest& s) {
   Rig rig(s, kChainBytes);
   for (unsigned round = 0; round < 4; ++round)
-    CheckChain(
+    CheckCopyChain(
         rig, rig.queue, round, [&] { rig.transfer.Drain(rig.queue); }, "12 copies in a row ran out of order");
 }
 
@@ -102,7 +102,7 @@ void CheckDestroy(BackendUnderTest& s) {
       rig.other.Signal(rig.fence, round);
       queue.Wait(rig.fence, round);
     }
-    CheckChain(
+    CheckCopyChain(
         rig, queue, round, [&] { queue.Destroy(); }, "a queue was destroyed before its work was done");
   }
 }
@@ -282,7 +282,7 @@ void CheckTimeout(BackendUnderTest& s) {
   }
 }
 
-void CheckThreads(BackendUnderTest& s) {
+void CheckFenceThreads(BackendUnderTest& s) {
   LongWork work(s);
   Rig rig(s, 1);
   constexpr int kValues = 200;
@@ -336,11 +336,11 @@ void CheckFailure(BackendUnderTest& s) {
   // Whether work behind a failed fence runs is up to the backend, but the queue must not wait forever.
   (void)StatusOf([&] { b.Wait(first, 1); });
   b.Signal(second, 1);
-  const std::tuple<const Fence&, uint64_t, std::string_view> behind[] = {
+  const std::tuple<const Fence&, uint64_t, std::string_view> after_failure[] = {
       {first, 1, "a fence behind work that failed"},
       {later, 1, "the second fence that is signalled behind work that failed"},
       {later, 2, "a fence that is signalled once more behind work that failed"}};
-  for (const auto& [fence, value, which] : behind) {
+  for (const auto& [fence, value, which] : after_failure) {
     const mge_error result = fence.Ask(value, kPatienceNs);
     if (result.code != MGE_DATA_LOSS)
       Broken("{} returns {}; the work before it failed with MGE_DATA_LOSS", which, CodeName(result.code));
@@ -432,7 +432,7 @@ constexpr Check kQueueChecks[] = {
     {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", CheckTimeout},
     {"fence.wait", "Work behind a wait runs after the fence is reached, and a fence is reached after the work before it.",
      CheckWait},
-    {"fence.threads", "Many threads can wait for one fence.", CheckThreads},
+    {"fence.threads", "Many threads can wait for one fence.", CheckFenceThreads},
     {"fence.failure",
      "A failure reaches every later signal of its queue, with its code and text, and blocks no other queue.", CheckFailure},
     {"collective.one_rank", "The operations of one rank alone copy its data.", CheckOneRank},

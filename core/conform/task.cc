@@ -74,7 +74,7 @@ void Hear(RunningTask& running, const OnRecord& on_record) {
 }
 
 // Reports the end of a task. Adds a finding if its child did not end normally.
-void Finish(RunningTask& running, const OnRecord& on_record) {
+void FinishTask(RunningTask& running, const OnRecord& on_record) {
   Hear(running, on_record);
   if (const ChildEnd& end = running.child->end(); !running.complete || !end.fine()) {
     std::string ending = end.Describe(running.seconds);
@@ -118,7 +118,7 @@ absl::Status RunTasks(const std::vector<Task>& tasks, int at_a_time, const OnRec
       task->child->Read();
       Hear(*task, on_record);
       if (!task->child->Ended()) return false;
-      Finish(*task, on_record);
+      FinishTask(*task, on_record);
       return true;
     });
   }

@@ -109,7 +109,7 @@ absl::StatusOr<EagerTensorPtr> EagerInterpreter::Put(const HostValue& value, std
   auto handle = std::make_shared<EagerTensor>(shared_from_this(), out);
   if (on_device || options_.auto_drop) {
     out->SetEarlyType(TypeOfData(copy));
-    MGE_RETURN_IF_ERROR(Give({.kind = Command::Kind::kPut, .value = std::move(out), .host = std::move(copy)}));
+    MGE_RETURN_IF_ERROR(Enqueue({.kind = Command::Kind::kPut, .value = std::move(out), .host = std::move(copy)}));
   } else {
     std::lock_guard lock(store_->mutex);
     out->SetReady(std::move(copy));
@@ -195,7 +195,7 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerInterpreter::Submit(std::shared
     call->outputs.push_back(std::move(value));
   }
   const bool unknown = types.empty() || !std::ranges::all_of(types, [](const ValueType& t) { return t.type.IsStatic(); });
-  MGE_RETURN_IF_ERROR(Give({.kind = Command::Kind::kCall, .call = call}));
+  MGE_RETURN_IF_ERROR(Enqueue({.kind = Command::Kind::kCall, .call = call}));
   if (unknown && options_.async_level == 1 && !out.empty()) MGE_RETURN_IF_ERROR(Wait(*out[0]));
   if (tape_count_.load(std::memory_order_acquire) > 0) {
     for (const std::shared_ptr<EagerTape>& tape : Tapes()) tape->Record(call, inputs, out);
@@ -214,7 +214,7 @@ absl::Status EagerInterpreter::StartWorker() {
   return absl::OkStatus();
 }
 
-absl::Status EagerInterpreter::Give(Command command, bool beyond_limit) {
+absl::Status EagerInterpreter::Enqueue(Command command, bool beyond_limit) {
   if (options_.async_level == 0) {
     std::lock_guard lock(execution_);
     return NoThrow([&] { return Execute(command); });
@@ -257,7 +257,7 @@ absl::StatusOr<HostValue> EagerInterpreter::Get(const EagerTensor& tensor) {
     if (value.state() == EagerState::kReady) return value.data();
   }
   auto fetched = std::make_shared<Fetched>();
-  MGE_RETURN_IF_ERROR(Give({.kind = Command::Kind::kFetch, .value = tensor.value(), .fetched = fetched}));
+  MGE_RETURN_IF_ERROR(Enqueue({.kind = Command::Kind::kFetch, .value = tensor.value(), .fetched = fetched}));
   WaitUntil([&] { return fetched->done; });
   std::lock_guard lock(store_->mutex);
   MGE_RETURN_IF_ERROR(fetched->status);
@@ -296,22 +296,23 @@ absl::Status Off(std::string_view call, std::string_view setting, std::string_vi
 
 absl::Status EagerInterpreter::Drop(const EagerTensor& tensor) {
   if (!options_.drop) return Off("drop", kEagerDrop.key, "MGE_EAGER_DROP");
-  return Give({.kind = Command::Kind::kDrop, .value = tensor.value()});
+  return Enqueue({.kind = Command::Kind::kDrop, .value = tensor.value()});
 }
 
 absl::Status EagerInterpreter::SwapOut(const EagerTensor& tensor) {
   if (!options_.swap) return Off("swap_out", kEagerSwap.key, "MGE_EAGER_SWAP");
-  return Give({.kind = Command::Kind::kSwapOut, .value = tensor.value()});
+  return Enqueue({.kind = Command::Kind::kSwapOut, .value = tensor.value()});
 }
 
 absl::Status EagerInterpreter::SwapIn(const EagerTensor& tensor) {
   if (!options_.swap) return Off("swap_in", kEagerSwap.key, "MGE_EAGER_SWAP");
-  return Give({.kind = Command::Kind::kFetch, .value = tensor.value()});
+  return Enqueue({.kind = Command::Kind::kFetch, .value = tensor.value()});
 }
 
 void EagerInterpreter::Released(std::shared_ptr<EagerValue> value) {
   // Fails only in a forked child, which has no use for the command.
-  (void)NoThrow([&] { return Give({.kind = Command::Kind::kReleased, .value = std::move(value)}, /*beyond_limit=*/true); });
+  (void)NoThrow(
+      [&] { return Enqueue({.kind = Command::Kind::kReleased, .value = std::move(value)}, /*beyond_limit=*/true); });
 }
 
 void EagerInterpreter::Attach(std::shared_ptr<EagerTape> tape) {

@@ -144,8 +144,8 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
                                                      std::span<const EagerTensorPtr> inputs);
   std::vector<std::shared_ptr<EagerTape>> Tapes();
 
-  // Gives a command to the worker, or executes it at level 0 and returns its error.
-  absl::Status Give(Command command, bool beyond_limit = false);
+  // Enqueues a command for the worker, or executes it at level 0 and returns its error.
+  absl::Status Enqueue(Command command, bool beyond_limit = false);
   absl::Status StartWorker();
   void Work();
   // Waits until `done` is true. It is called with the lock of the store.

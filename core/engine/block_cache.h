@@ -19,7 +19,7 @@ class BlockCache {
   // Returns kBytes bytes, aligned for any type. Throws std::bad_alloc.
   static void* Allocate() {
     List& mine = Mine();
-    if (!mine.first) mine = Shared().Take();
+    if (!mine.first) mine = Shared().Pop();
     if (!mine.first) {
       if (void* block = std::malloc(kBytes)) return block;
       throw std::bad_alloc();
@@ -29,7 +29,7 @@ class BlockCache {
   }
   static void Free(void* block) noexcept {
     List& mine = Mine();
-    if (mine.count == kBatch) Shared().Give(std::exchange(mine, {}));
+    if (mine.count == kBatch) Shared().Push(std::exchange(mine, {}));
     mine.first = new (block) Block{mine.first, nullptr};
     ++mine.count;
   }
@@ -59,13 +59,13 @@ class BlockCache {
   // waits for ever in a forked child that lacks the other thread.
   class Stack {
    public:
-    List Take() {
+    List Pop() {
       std::unique_lock lock(mutex_, std::try_to_lock);
       if (!lock || !top_) return {};
       --lists_;
       return {std::exchange(top_, top_->next_list), kBatch};
     }
-    void Give(List list) {
+    void Push(List list) {
       {
         std::unique_lock lock(mutex_, std::try_to_lock);
         if (lock && lists_ < kMaxShared) {

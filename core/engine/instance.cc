@@ -514,7 +514,7 @@ uint64_t InstanceStore::GiveBack(const Budget& budget, uint32_t pressure) {
   return bytes;
 }
 
-absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
+absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Acquire() {
   for (const PlanQueue& q : plan_.queues) {
     if (q.device->Orphaned()) MGE_RETURN_IF_ERROR(q.device->Open());  // fails with the reason
   }
@@ -523,7 +523,7 @@ absl::StatusOr<std::unique_ptr<Instance>> InstanceStore::Take() {
   return Instance::Create(plan_, runtime_, settings_, arenas_);
 }
 
-void InstanceStore::Give(std::unique_ptr<Instance> instance) {
+void InstanceStore::Release(std::unique_ptr<Instance> instance) {
   stuck_.Reclaim({});
   if (instance->state() == InstanceQueues::State::kBroken) return;
   if (instance->state() == InstanceQueues::State::kStuck) {
@@ -553,9 +553,9 @@ absl::Status RunPlan(const std::shared_ptr<const Plan>& plan, std::string_view b
                      std::span<HostValue> outputs, RunState& control) {
   if (control.observer) control.observer->BeginPlan(plan, body);
   InstanceStore& store = InstanceStore::Of(*plan);
-  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Take());
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<Instance> instance, store.Acquire());
   absl::Status status = instance->Run(inputs, outputs, control);
-  store.Give(std::move(instance));
+  store.Release(std::move(instance));
   if (control.observer) control.observer->EndPlan();
   return status;
 }

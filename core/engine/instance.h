@@ -179,7 +179,7 @@ class Instance : public HostStepEnvironment, public Unfinished {
   absl::Status error_;
 };
 
-// The idle instances of one plan. Thread-safe; Take() and Give() use no lock while no instance is stuck. If a request for
+// The idle instances of one plan. Thread-safe; Acquire() and Release() use no lock while no instance is stuck. If a request for
 // memory of the same devices would fail, the budget makes the store release its idle instances first.
 class InstanceStore : public PlanAttachment {
  public:
@@ -187,10 +187,10 @@ class InstanceStore : public PlanAttachment {
   InstanceStore(const Plan& plan, Runtime& runtime, std::shared_ptr<const Snapshot> settings, ArenaUse arenas = {});
   ~InstanceStore() override;
   // Returns an idle instance, or a new one.
-  absl::StatusOr<std::unique_ptr<Instance>> Take();
+  absl::StatusOr<std::unique_ptr<Instance>> Acquire();
   // Keeps an instance for the next run. Destroys it if it is broken, or if enough are kept. Keeps a stuck instance aside
   // until its device stops.
-  void Give(std::unique_ptr<Instance> instance);
+  void Release(std::unique_ptr<Instance> instance);
   bool Close() override;
   int64_t IdleBytes() const override;
   void GiveUpIdle() override;

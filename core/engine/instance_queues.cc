@@ -97,7 +97,7 @@ absl::Status InstanceQueues::CreateQueue(Queue& q, int32_t kind) {
 }
 
 InstanceQueues::~InstanceQueues() {
-  GivePermits();
+  ReleasePermits();
   for (Queue& q : queues_) {
     if (q.queue) q.api->destroy(q.queue);
   }
@@ -252,10 +252,10 @@ bool InstanceQueues::CanReplay(const Segment& segment, Record& record, const mge
   }
 }
 
-absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control) {
+absl::Status InstanceQueues::AcquirePermit(const Queue& q, const RunState& control) {
   Queue& mine = queues_[q.permit];
   if (mine.permitted || !mine.permits) return absl::OkStatus();
-  if (mine.permits->TryTake()) {
+  if (mine.permits->TryAcquire()) {
     mine.permitted = true;
     return absl::OkStatus();
   }
@@ -274,15 +274,15 @@ absl::Status InstanceQueues::TakePermit(const Queue& q, const RunState& control)
   for (Queue& own : queues_) {
     if (queues_[own.permit].permitted) MGE_RETURN_IF_ERROR(WaitForQueue(own, control));
   }
-  GivePermits();
-  MGE_RETURN_IF_ERROR(limits_.Take(*mine.permits, control));
+  ReleasePermits();
+  MGE_RETURN_IF_ERROR(limits_.Acquire(*mine.permits, control));
   mine.permitted = true;
   return absl::OkStatus();
 }
 
-void InstanceQueues::GivePermits() {
+void InstanceQueues::ReleasePermits() {
   for (Queue& q : queues_) {
-    if (std::exchange(q.permitted, false)) limits_.Give(*q.permits);
+    if (std::exchange(q.permitted, false)) limits_.Release(*q.permits);
   }
 }
 
@@ -299,7 +299,7 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
   const Segment& segment = plan_.segments[index];
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
   Record& record = records_[index];
-  MGE_RETURN_IF_ERROR(TakePermit(q, control));
+  MGE_RETURN_IF_ERROR(AcquirePermit(q, control));
   mge_error error;
   for (const FencePoint& point : segment.waits) {
     const Queue& other = queues_[static_cast<size_t>(point.queue)];
@@ -348,7 +348,7 @@ absl::Status InstanceQueues::FinishRun(const RunState& control) {
     if (signals) MGE_RETURN_IF_ERROR(HostWait({static_cast<int32_t>(i), signals}, control));
   }
   for (size_t i = 0; i < queues_.size(); ++i) queues_[i].before += plan_.queues[i].signals;
-  GivePermits();
+  ReleasePermits();
   return absl::OkStatus();
 }
 
@@ -379,7 +379,7 @@ absl::Status InstanceQueues::FailureOf(const Queue& queue, mge_code code, const 
 }
 
 InstanceQueues::State InstanceQueues::Drain(std::chrono::nanoseconds patience) {
-  GivePermits();  // also if the device does not stop: other runs must not wait for it
+  ReleasePermits();  // also if the device does not stop: other runs must not wait for it
   Clock::time_point end = Clock::now() + patience;
   State state = State::kGood;
   for (size_t i = 0; i < queues_.size(); ++i) {

@@ -97,9 +97,9 @@ class InstanceQueues {
   };
 
   InstanceQueues(const Plan& plan, QueueLimits& limits) : plan_(plan), limits_(limits) {}
-  // Takes the permit of a queue before work is enqueued on it. Waits for it, also for other queues of this run.
-  absl::Status TakePermit(const Queue& queue, const RunState& control);
-  void GivePermits();
+  // Acquires the permit of a queue before work is enqueued on it. Waits for it, also for other queues of this run.
+  absl::Status AcquirePermit(const Queue& queue, const RunState& control);
+  void ReleasePermits();
   // Waits until all work that has been enqueued on the queue has ended.
   absl::Status WaitForQueue(Queue& queue, const RunState& control);
   // Returns the value of the queue's fence that corresponds to a point in this run.

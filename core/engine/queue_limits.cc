@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kLookSlice{1};  // the interval at which enq
 
 }  // namespace
 
-bool QueueLimits::Permits::TryTake() {
+bool QueueLimits::Permits::TryAcquire() {
   int taken = taken_.load();
   while (taken < limit_) {
     if (taken_.compare_exchange_weak(taken, taken + 1)) return true;
@@ -29,12 +29,12 @@ QueueLimits::Permits& QueueLimits::Of(const std::string& device, Kind kind) {
   return at->second[kind];
 }
 
-// A run that waits first announces itself, then looks at the count. Give() does both in the other order, so one of them sees
+// A run that waits first announces itself, then looks at the count. Release() does both in the other order, so one of them sees
 // the other.
-absl::Status QueueLimits::Take(Permits& permits, const StopControl& stop) {
+absl::Status QueueLimits::Acquire(Permits& permits, const StopControl& stop) {
   ++waiting_;
   absl::Cleanup end = [&] { --waiting_; };
-  while (!permits.TryTake()) {
+  while (!permits.TryAcquire()) {
     MGE_RETURN_IF_ERROR(stop.CheckStop());
     std::unique_lock lock(mutex_);
     std::vector<std::shared_ptr<EnqueuedRun>> runs = Runs();
@@ -43,16 +43,16 @@ absl::Status QueueLimits::Take(Permits& permits, const StopControl& stop) {
     const std::chrono::milliseconds slice = runs.empty() ? kStopSlice : kLookSlice;
     runs.clear();  // without the lock: the last reference to a run ends it
     lock.lock();
-    if (permits.taken_.load() >= permits.limit_) given_.wait_for(lock, slice);
+    if (permits.taken_.load() >= permits.limit_) released_.wait_for(lock, slice);
   }
   return absl::OkStatus();
 }
 
-void QueueLimits::Give(Permits& permits) {
+void QueueLimits::Release(Permits& permits) {
   --permits.taken_;
   if (waiting_.load() == 0) return;
   { std::lock_guard lock(mutex_); }  // after this, a run that has looked at the count waits
-  given_.notify_all();
+  released_.notify_all();
 }
 
 void QueueLimits::Add(std::weak_ptr<EnqueuedRun> run) {

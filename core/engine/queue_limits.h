@@ -41,7 +41,7 @@ class QueueLimits {
   class Permits {
    public:
     // Takes a permit if one is free.
-    bool TryTake();
+    bool TryAcquire();
 
    private:
     friend class QueueLimits;
@@ -54,10 +54,10 @@ class QueueLimits {
 
   // Returns the permits of a GPU. They live as long as this object.
   Permits& Of(const std::string& device, Kind kind);
-  // Takes a permit. Waits for one. Fails if `stop` is set meanwhile.
-  absl::Status Take(Permits& permits, const StopControl& stop);
-  void Give(Permits& permits);
-  // Adds a run that Take() must look at.
+  // Acquires a permit. Waits for one. Fails if `stop` is set meanwhile.
+  absl::Status Acquire(Permits& permits, const StopControl& stop);
+  void Release(Permits& permits);
+  // Adds a run that Acquire() must look at.
   void Add(std::weak_ptr<EnqueuedRun> run);
 
  private:
@@ -66,8 +66,8 @@ class QueueLimits {
 
   const std::array<int, 2> limits_;
   std::mutex mutex_;
-  std::condition_variable given_;
-  std::atomic<int> waiting_{0};                            // runs in Take()
+  std::condition_variable released_;
+  std::atomic<int> waiting_{0};                            // runs in Acquire()
   std::map<std::string, std::array<Permits, 2>> permits_;  // by device and kind
   std::vector<std::weak_ptr<EnqueuedRun>> runs_;
 };

@@ -52,8 +52,8 @@ absl::Status RedZones::BeforeStep(const Step& step) {
   std::erase_if(alive_, [&](size_t i) { return buffers_[i].buffer->last_step < number; });
   for (; next_ < buffers_.size() && buffers_[next_].buffer->first_step <= number; ++next_) {
     const Watched& w = buffers_[next_];
-    MGE_RETURN_IF_ERROR(Fill(w, w.front));
-    MGE_RETURN_IF_ERROR(Fill(w, w.behind));
+    MGE_RETURN_IF_ERROR(Fill(w, w.before));
+    MGE_RETURN_IF_ERROR(Fill(w, w.after));
     alive_.push_back(next_);
   }
   return absl::OkStatus();
@@ -62,8 +62,8 @@ absl::Status RedZones::BeforeStep(const Step& step) {
 absl::Status RedZones::AfterStep(const Step& step) {
   for (size_t i : alive_) {
     const Watched& w = buffers_[i];
-    MGE_RETURN_IF_ERROR(Look(step, w, "in front of", w.front));
-    MGE_RETURN_IF_ERROR(Look(step, w, "behind", w.behind));
+    MGE_RETURN_IF_ERROR(Look(step, w, "in front of", w.before));
+    MGE_RETURN_IF_ERROR(Look(step, w, "behind", w.after));
   }
   return absl::OkStatus();
 }

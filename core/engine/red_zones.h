@@ -37,7 +37,7 @@ class RedZones {
   struct Watched {
     const PlacedBuffer* buffer;
     SyncQueue* queue;  // nullptr: the host can access the memory
-    std::span<std::byte> front, behind;
+    std::span<std::byte> before, after;
   };
   explicit RedZones(const Plan& plan) : plan_(plan) {}
   absl::Status Fill(const Watched& watched, std::span<std::byte> zone) const;

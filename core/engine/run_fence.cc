@@ -48,7 +48,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
   fence->inputs_ = std::move(inputs);
   fence->outputs_ = std::move(outputs);
   if (control.observer) control.observer->BeginPlan(fence->plan_, "");
-  MGE_ASSIGN_OR_RETURN(fence->instance_, InstanceStore::Of(*fence->plan_).Take());
+  MGE_ASSIGN_OR_RETURN(fence->instance_, InstanceStore::Of(*fence->plan_).Acquire());
   absl::Status status = fence->instance_->Start(fence->inputs_, fence->outputs_, control, points, fence->ends_);
   if (control.observer) control.observer->EndPlan();
   for (const Instance::QueuePoint& point : fence->ends_) fence->devices_.push_back(point.device->shared_from_this());
@@ -127,9 +127,9 @@ absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* en
 // Gives the instance back, and releases the tensors and the earlier runs.
 void RunFence::End() {
   stuck_ = instance_->state() == InstanceQueues::State::kStuck;
-  InstanceStore::Of(*plan_).Give(std::move(instance_));
+  InstanceStore::Of(*plan_).Release(std::move(instance_));
   // The device may still access this memory.
-  if (stuck_) Lose(std::move(inputs_), std::move(outputs_), std::move(after_), std::move(previous_));
+  if (stuck_) Leak(std::move(inputs_), std::move(outputs_), std::move(after_), std::move(previous_));
   inputs_.clear();
   outputs_.clear();
   after_.clear();

@@ -16,12 +16,13 @@ namespace mge {
 class RunFence;
 
 // The order of the runs of one stream: an operation waits for the run that was enqueued last, and enqueuing waits for the
-// operations that were pushed before.
+// operations that were pushed before. The mutex is recursive, because the naive engine runs an operation while it is pushed,
+// and the callback of the run may start other runs on the stream.
 struct RunStream {
   explicit RunStream(std::string n) : name(std::move(n)) {}
   const std::string name;                                  // "gpu0:1"
   const Variable order = DependencyEngine::NewVariable();  // written by each run that is an operation of the engine
-  std::mutex mutex;                                        // held while a run is enqueued; guards `last`
+  std::recursive_mutex mutex;                              // held while a run is enqueued; guards `last`
   std::weak_ptr<RunFence> last;                            // the run that was enqueued last; empty: it has ended
 };
 

@@ -152,7 +152,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Submit(const RunRequest& requ
   Program& program = subset ? *subset : *program_;
   latest_.store(&program, std::memory_order_relaxed);
   if (!request.wait) ReleasedRuns().Reclaim({});
-  std::unique_lock<std::mutex> enqueuing;
+  std::unique_lock<std::recursive_mutex> enqueuing;
   std::shared_ptr<RunFence> previous, fence;
   const bool ordered = stream_ && !request.wait;
   if (ordered) {
@@ -171,7 +171,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Submit(const RunRequest& requ
 
 void Session::Post(OwnedRunRequest request, RunState& control,
                    std::function<void(absl::Status, std::vector<HostValue>)> done) {
-  std::unique_lock<std::mutex> enqueuing;
+  std::unique_lock<std::recursive_mutex> enqueuing;
   std::shared_ptr<RunFence> previous;  // on the stream
   if (stream_) {
     enqueuing = std::unique_lock(stream_->mutex);

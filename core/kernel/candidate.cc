@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kMaxCandidates = 256;
 constexpr size_t kMaxRefusals = 256;
 
-std::string TextOf(const mge_text& t) { return OneLine(CopyText(t, 256)); }
+std::string PrintableText(const mge_text& t) { return OneLine(CopyText(t, 256)); }
 
 std::span<const int64_t> DimsOf(const mge_value& v) { return {v.dims, static_cast<size_t>(std::max(v.rank, 0))}; }
 
@@ -92,7 +92,7 @@ std::string ReadCandidate(const mge_candidate* given, const mge_problem& problem
   const mge_candidate c = Widen(*given);
   const mge_graph& g = *problem.graph;
   OwnedCandidate& o = *out;
-  o.id = TextOf(c.id);
+  o.id = PrintableText(c.id);
   if (o.id.empty()) return "a candidate has no id";
   if (c.in_place_count > g.input_count * g.output_count || (c.in_place_count > 0 && !c.in_place))
     return fmt::format("lists {} in-place pairs", c.in_place_count);
@@ -121,7 +121,7 @@ std::string ReadCandidate(const mge_candidate* given, const mge_problem& problem
     if (!sized.ok()) return fmt::format("operand {}: {}", i, ErrorTitle(sized));
     if (!input || CanBeGiven(v, layout)) continue;
     return fmt::format("it wants input {}, the constant '{}', in the layout {}; constants are always given plain", i,
-                       TextOf(v.name), LayoutText(layout));
+                       PrintableText(v.name), LayoutText(layout));
   }
   return {};
 }
@@ -157,7 +157,7 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
                              [](void* self, const mge_text* kernel, const mge_text* reason) {
                                auto& to = *static_cast<Collector*>(self);
                                to.deferred.Run([&] {
-                                 if (kernel && reason) to.Drop(TextOf(*kernel), TextOf(*reason));
+                                 if (kernel && reason) to.Drop(PrintableText(*kernel), PrintableText(*reason));
                                });
                              }};
   mge_error error;

@@ -156,7 +156,7 @@ absl::StatusOr<NamedValue> ReadOptional(const WireSource& source, const TensorDe
   return out;
 }
 
-absl::StatusOr<NamedValue> Read(const WireSource& source, ValueKind kind, HostAllocator& allocator) {
+absl::StatusOr<NamedValue> ReadNamedValue(const WireSource& source, ValueKind kind, HostAllocator& allocator) {
   TensorDecoder decoder(source, nullptr, allocator, /*may_view=*/false);
   NamedValue out;
   out.value.kind = kind;
@@ -195,7 +195,7 @@ absl::StatusOr<NamedValue> ReadValueBytes(Bytes bytes, ValueKind kind, HostAlloc
   source.place = place;
   source.bytes = bytes;
   source.error = &errors::kBadInputFile;
-  return Read(source, kind, allocator);
+  return ReadNamedValue(source, kind, allocator);
 }
 
 std::string TensorBytes(const Tensor& tensor, std::string_view name) {

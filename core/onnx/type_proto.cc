@@ -72,7 +72,7 @@ absl::StatusOr<TensorType> ReadTensorType(const WireSource& source, Bytes messag
   return type;
 }
 
-absl::Status Unsupported(std::string_view what) {
+absl::Status UnsupportedType(std::string_view what) {
   return Fail(errors::kUnsupportedType, fmt::format("values of type {} are not supported", what));
 }
 
@@ -110,18 +110,18 @@ absl::StatusOr<ValueType> ReadTypeProto(const WireSource& source, Bytes message)
       }
       case field::type::kMap:
         if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kSequence)
-          return Unsupported("map in a map or an optional");
+          return UnsupportedType("map in a map or an optional");
         out.kind = out.kind == ValueKind::kSequence ? ValueKind::kMapSequence : ValueKind::kMap;
         break;
-      case field::type::kOpaque: return Unsupported("opaque");
-      case field::type::kSparse: return Unsupported("sparse tensor");
+      case field::type::kOpaque: return UnsupportedType("opaque");
+      case field::type::kSparse: return UnsupportedType("sparse tensor");
       case field::type::kOptional:
-        if (level != 0) return Unsupported("optional within another type");
+        if (level != 0) return UnsupportedType("optional within another type");
         out.kind = ValueKind::kOptional;
         break;
       default:
         if (out.kind != ValueKind::kTensor && out.kind != ValueKind::kOptional) {
-          return Unsupported(out.kind == ValueKind::kMap ? "map of sequences" : "sequence of sequences");
+          return UnsupportedType(out.kind == ValueKind::kMap ? "map of sequences" : "sequence of sequences");
         }
         out.kind = out.kind == ValueKind::kOptional ? ValueKind::kOptionalSequence : ValueKind::kSequence;
     }

@@ -80,7 +80,7 @@ class Backwards {
     GradientContext context(graph_, source.node, std::move(source.inputs), std::move(gradients), wants);
     if (absl::Status s = rule(context); !s.ok()) return PartsOf(s).where.empty() ? AddWhere(s, NodePlace(node)) : s;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (context.given()[i] != kNone) Contribute(node.inputs[i], context.given()[i], node);
+      if (context.input_gradients()[i] != kNone) Contribute(node.inputs[i], context.input_gradients()[i], node);
     }
     return absl::OkStatus();
   }
@@ -111,7 +111,7 @@ GradientContext::GradientContext(Graph& graph, NodeId id, std::vector<ValueId> i
       id_(id),
       node_(graph.node(id)),
       gradients_(std::move(gradients)),
-      given_(node_.inputs.size(), kNone),
+      input_gradients_(node_.inputs.size(), kNone),
       wanted_(std::move(wanted)) {
   node_.inputs = std::move(inputs);
 }
@@ -142,12 +142,12 @@ Term GradientContext::y(int i) {
 
 Term GradientContext::dy(int i) { return has_dy(i) ? Term(*this, gradients_[static_cast<size_t>(i)]) : Fill(0, y(i)); }
 
-absl::Status GradientContext::Give(int i, const Term& gradient) {
-  if (wants(i)) given_[static_cast<size_t>(i)] = gradient.id();
+absl::Status GradientContext::Set(int i, const Term& gradient) {
+  if (wants(i)) input_gradients_[static_cast<size_t>(i)] = gradient.id();
   return absl::OkStatus();
 }
 
-absl::Status GradientContext::GiveByReplacement() {
+absl::Status GradientContext::SetByReplacement() {
   // The node alone, as a graph of the inputs that it has.
   auto function = std::make_shared<Graph>();
   Node node = node_;
@@ -176,7 +176,7 @@ absl::Status GradientContext::GiveByReplacement() {
   Attributes attrs = OneAttribute("function", GraphPtr(std::move(function)));
   attrs.Set("wanted", wanted);
   const std::vector<ValueId> given = AddOurs("FunctionGradient", inputs, slots.size(), std::move(attrs));
-  for (size_t k = 0; k < slots.size(); ++k) MGE_RETURN_IF_ERROR(Give(slots[k], {*this, given[k]}));
+  for (size_t k = 0; k < slots.size(); ++k) MGE_RETURN_IF_ERROR(Set(slots[k], {*this, given[k]}));
   return absl::OkStatus();
 }
 

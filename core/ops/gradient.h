@@ -2,7 +2,7 @@
 // Gradient rules: each differentiable operator has a function in its row that adds nodes for the gradients of its inputs.
 //
 //   absl::Status Gradient(GradientContext& g) {  // of Tanh
-//     return g.Give(0, g.dy() * (1 - g.y() * g.y()));
+//     return g.Set(0, g.dy() * (1 - g.y() * g.y()));
 //   }
 //
 // The gradient of a value x is that of a scalar, the loss, by x. It has the type and shape of x. A rule gets the gradients of
@@ -50,16 +50,16 @@ class GradientContext : public ExpressionBuilder {
     return static_cast<size_t>(i) < gradients_.size() && gradients_[static_cast<size_t>(i)] != kNone;
   }
 
-  // Gives the gradient of input `i`. Ignored if it is not wanted.
-  absl::Status Give(int i, const Term& gradient);
-  // Gives the gradient of input `i`, which was broadcast: sums over the dimensions in which it was repeated.
-  absl::Status GiveSum(int i, const Term& gradient) { return Give(i, wants(i) ? SumTo(gradient, x(i)) : gradient); }
-  // Returns the given gradients; kNone for those that are zero or not wanted.
-  const std::vector<ValueId>& given() const { return given_; }
+  // Sets the gradient of input `i`. Ignored if it is not wanted.
+  absl::Status Set(int i, const Term& gradient);
+  // Sets the gradient of input `i`, which was broadcast: sums over the dimensions in which it was repeated.
+  absl::Status SetSum(int i, const Term& gradient) { return Set(i, wants(i) ? SumTo(gradient, x(i)) : gradient); }
+  // Returns the gradients that were set; kNone for those that are zero or not wanted.
+  const std::vector<ValueId>& input_gradients() const { return input_gradients_; }
 
-  // Gives all gradients that are wanted, as those of the operators that replace the node when the shapes are known: its
+  // Sets all gradients that are wanted, as those of the operators that replace the node when the shapes are known: its
   // OpDef::gradient_body or OpDef::body, or the result of a rewrite. The error for one without a rule comes at that time.
-  absl::Status GiveByReplacement();
+  absl::Status SetByReplacement();
 
   // Returns a kUnsupportedFeature error: `what` has no gradient.
   absl::Status Unsupported(std::string what) const;
@@ -68,16 +68,16 @@ class GradientContext : public ExpressionBuilder {
   Graph& graph_;
   const NodeId id_;
   Node node_;  // a copy: adding nodes moves it
-  std::vector<ValueId> gradients_, given_;
+  std::vector<ValueId> gradients_, input_gradients_;
   std::vector<bool> wanted_;
 };
 
 // The rule of an operator whose output does not change with small changes of its inputs (Floor, Sign).
 inline absl::Status ZeroGradient(GradientContext&) { return absl::OkStatus(); }
 // The rule of an operator that keeps the elements and their order (Reshape, Squeeze, Identity).
-inline absl::Status SameElementsGradient(GradientContext& g) { return g.Give(0, g.ReshapeLike(g.dy(), g.x())); }
+inline absl::Status SameElementsGradient(GradientContext& g) { return g.Set(0, g.ReshapeLike(g.dy(), g.x())); }
 // The rule of an operator that a rewrite or OpDef::gradient_body replaces.
-inline absl::Status ReplacementGradient(GradientContext& g) { return g.GiveByReplacement(); }
+inline absl::Status ReplacementGradient(GradientContext& g) { return g.SetByReplacement(); }
 
 // Returns the rule of an operator: that of its row, or that of its body. Null if it has none.
 /*nullable*/ GradientFn RuleOf(const OpDef& def);

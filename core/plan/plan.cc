@@ -48,7 +48,7 @@ Plan::Plan() = default;
 Plan::~Plan() {
   if (attachment && !attachment->Close()) {
     for (const PlanQueue& queue : queues) queue.device->Abandon();
-    Lose(std::move(kernels), std::move(args), std::move(device_constants), std::move(communicators),
+    Leak(std::move(kernels), std::move(args), std::move(device_constants), std::move(communicators),
          std::move(state_memory));
   }
   attachment.reset();

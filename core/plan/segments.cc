@@ -16,7 +16,7 @@ constexpr int32_t kNobody = -1;
 // For each lane, the latest unit that is known to have ended; -1: none.
 using Clock = std::vector<int32_t>;
 
-void Join(Clock& clock, const Clock& other) {
+void Merge(Clock& clock, const Clock& other) {
   for (size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other[i]);
 }
 
@@ -66,12 +66,12 @@ class Segmenter {
     Clock needs(lanes_, -1);
     if (!IsPlanned(u)) {
       const OutputCopy& copy = memory_.output_copies[static_cast<size_t>(u) - schedule_.units.size()];
-      if (copy.item >= 0) Join(needs, written_[memory_.item_buffers[copy.item]]);
+      if (copy.item >= 0) Merge(needs, written_[memory_.item_buffers[copy.item]]);
       return needs;
     }
     const PlannedUnit& d = schedule_.units[u];
     for (int32_t item : d.inputs) {
-      if (item >= 0) Join(needs, written_[memory_.item_buffers[item]]);
+      if (item >= 0) Merge(needs, written_[memory_.item_buffers[item]]);
     }
     for (int32_t item : d.outputs) JoinOverwritten(needs, memory_.item_buffers[item]);
     if (int32_t workspace = memory_.workspaces[u]; workspace >= 0) JoinOverwritten(needs, workspace);
@@ -80,10 +80,10 @@ class Segmenter {
   }
 
   void JoinOverwritten(Clock& needs, int32_t buffer) {
-    Join(needs, touched_[buffer]);
+    Merge(needs, touched_[buffer]);
     before_.clear();
     history_.Use(buffer, before_);
-    for (int32_t other : before_) Join(needs, touched_[other]);
+    for (int32_t other : before_) Merge(needs, touched_[other]);
   }
 
   void Touch(int32_t u, size_t lane) {
@@ -112,7 +112,7 @@ class Segmenter {
       bool helps = false;
       for (size_t m = 1; m < lanes_; ++m) helps |= m != lane && needs[m] > known[m] && needs[m] <= host[m];
       after_host_[u] = helps ? std::max(learned_, needs[kHostLane]) : needs[kHostLane];
-      if (helps) Join(known, host);
+      if (helps) Merge(known, host);
     }
     const Clock host_knew = known_[kHostLane];
     for (size_t m = 1; m < lanes_; ++m) {
@@ -123,10 +123,10 @@ class Segmenter {
       waits[m] = needs[m];
       asked_by_[needs[m]] = static_cast<int32_t>(by_host ? kHostLane : lane);
       if (by_host) {
-        Join(known_[kHostLane], over_[needs[m]]);
+        Merge(known_[kHostLane], over_[needs[m]]);
         learned_ = u;
       }
-      Join(known, over_[needs[m]]);
+      Merge(known, over_[needs[m]]);
     }
     // The calling thread also looks at the signals for which the awaited queues have waited: their failures may stop there.
     for (size_t m = 1; m < lanes_ && !waits_[u].host.empty(); ++m) {

@@ -32,7 +32,7 @@ Device::~Device() {
   for (ClassMemory& memory : classes_) {
     if (memory.pool) BudgetOf(ClassOf(memory))->Leave(memory.pool.get());
     // A forked child must not use the parent's driver. The parent frees the memory.
-    if (abandoned && memory.pool) Lose(std::move(memory.pool), std::move(memory.slabs));
+    if (abandoned && memory.pool) Leak(std::move(memory.pool), std::move(memory.slabs));
     if (orphaned) {
       (void)memory.pool.release();
       (void)memory.slabs.release();
@@ -40,7 +40,7 @@ Device::~Device() {
     memory.pool.reset();
     memory.slabs.reset();
   }
-  if (abandoned) Lose(std::shared_ptr(backend_));
+  if (abandoned) Leak(std::shared_ptr(backend_));
   if (mge_device* handle = this->handle(); handle && !orphaned && !abandoned) {
     mge_error ignored;
     CallBackend(ignored, [&](mge_error*) {

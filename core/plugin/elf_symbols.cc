@@ -23,7 +23,7 @@ constexpr size_t kLongestName = 256;
 constexpr uint64_t kMaxNameBytes = kMaxSymbols * kLongestName;
 constexpr size_t kNamed = 5;  // number of unexpected symbols named in a message
 
-std::string_view TextAt(const std::vector<char>& names, uint64_t offset) {
+std::string_view NameAt(const std::vector<char>& names, uint64_t offset) {
   if (offset >= names.size()) return {};
   const char* begin = names.data() + offset;
   return {begin, strnlen(begin, std::min<size_t>(names.size() - offset, kLongestName))};
@@ -55,7 +55,7 @@ absl::Status ReadElfSymbols(const std::string& path, const std::function<void(st
       const bool exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL && symbol.st_shndx < SHN_LORESERVE &&
                             ELF64_ST_VISIBILITY(symbol.st_other) == STV_DEFAULT;
       if (symbol.st_shndx == SHN_UNDEF || exported) {
-        take(TextAt(names, symbol.st_name), symbol.st_shndx != SHN_UNDEF);
+        take(NameAt(names, symbol.st_name), symbol.st_shndx != SHN_UNDEF);
       }
     }
     return absl::OkStatus();

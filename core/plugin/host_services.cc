@@ -18,13 +18,13 @@
 namespace mge {
 namespace {
 
-constexpr uint64_t kMaxText = 4096;
+constexpr uint64_t kMaxMessage = 4096;
 
 mge_code FailSlot(void*, mge_error* error, mge_code code, const char* text, uint64_t size) {
   if (!error) return code;
   error->code = code;
   try {
-    error->text.assign(text ? text : "", text ? std::min(size, kMaxText) : 0);
+    error->text.assign(text ? text : "", text ? std::min(size, kMaxMessage) : 0);
   } catch (const std::bad_alloc&) {
     error->text.clear();
   }
@@ -70,7 +70,7 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
   table_.fail = FailSlot;
   table_.log = [](void* self, int32_t severity, const char* text, uint64_t size) {
     try {
-      if (text) Of(self).Log(severity, {text, std::min(size, kMaxText)});
+      if (text) Of(self).Log(severity, {text, std::min(size, kMaxMessage)});
     } catch (const std::bad_alloc&) {  // the message is lost; an exception must not pass the backend's functions
     }
   };

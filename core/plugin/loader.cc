@@ -27,8 +27,8 @@ VerdictCode VerdictOn(mge_code code, VerdictCode fault) {
 }
 
 // Lists the devices of a started backend. Returns kOk, or another code with a reason.
-std::pair<VerdictCode, std::string> Enumerate(const mge_plugin& plugin, const std::vector<std::string>& classes,
-                                              std::vector<DeviceDescription>& out) {
+std::pair<VerdictCode, std::string> EnumerateDevices(const mge_plugin& plugin, const std::vector<std::string>& classes,
+                                                     std::vector<DeviceDescription>& out) {
   mge_error error;
   DeviceListing list;
   const mge_code code = ListDevices(plugin, &classes, &list, error);
@@ -278,7 +278,7 @@ class BackendLoader {
                    (code == MGE_UNAVAILABLE ? "" : "it does not start: ") + TextOfBackend(code, error));
       return false;
     }
-    auto [verdict, reason] = Enumerate(plugin, found_.note.classes, backend.devices_);
+    auto [verdict, reason] = EnumerateDevices(plugin, found_.note.classes, backend.devices_);
     backend.services_->Detach(&backend);
     if (verdict != VerdictCode::kOk) return CheckOutcome(file_, verdict, std::move(reason)), false;
     std::move(undo).Cancel();
@@ -332,7 +332,7 @@ absl::StatusOr<std::shared_ptr<Backend>> Backend::FromTable(const mge_plugin* pl
   if (mge_code code = CallStart(*plugin, backend->host(), error); code != MGE_OK)
     return fail(VerdictOn(code, VerdictCode::kStartFailed), TextOfBackend(code, error));
   backend->started_in_ = getpid();
-  auto [verdict, reason] = Enumerate(*plugin, classes, backend->devices_);
+  auto [verdict, reason] = EnumerateDevices(*plugin, classes, backend->devices_);
   if (verdict != VerdictCode::kOk) return fail(verdict, reason);
   return backend;
 }

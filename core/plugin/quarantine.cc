@@ -20,7 +20,7 @@ namespace mge {
 namespace {
 
 constexpr std::string_view kFirstLine = "mge.quarantine/1";
-constexpr int64_t kMaxBytes = 1 << 16;
+constexpr int64_t kMaxEntryBytes = 1 << 16;
 
 // Returns whether a key is a safe file name.
 bool IsKey(std::string_view key) {
@@ -32,7 +32,7 @@ std::string Line(std::string_view text) { return EscapeControl(text) + "\n"; }
 std::vector<std::string> Lines(const std::string& path) {
   std::vector<std::string> lines;
   absl::StatusOr<RegularFile> file = OpenRegularFile(path);
-  if (!file.ok() || file->size > kMaxBytes) return lines;
+  if (!file.ok() || file->size > kMaxEntryBytes) return lines;
   std::string text(static_cast<size_t>(file->size), '\0');
   if (!ReadRange(file->fd.get(), 0, std::as_writable_bytes(std::span(text)), path).ok()) return lines;
   for (size_t at = 0; at < text.size();) {

@@ -128,7 +128,7 @@ std::string CheckSettings(const mge_plugin& plugin) {
 }
 
 // Returns true for a key of a property: a-z, 0-9 and '_'.
-bool IsKey(const mge_text& text) {
+bool IsSettingKey(const mge_text& text) {
   return IsText(text, kMaxPropertyKey) && text.size > 0 && std::all_of(text.data, text.data + text.size, [](char c) {
            return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
          });
@@ -146,7 +146,7 @@ std::string WhyPropertiesAreBad(const mge_device_info& device) {
       return fmt::format("property {} of its device {} is NULL or too short (struct_size)", i, device.index);
     }
     const std::string key = IsText(p->key) ? EscapeControl(CopyText(p->key, kMaxPropertyKey)) : "";
-    if (!IsKey(p->key)) {
+    if (!IsSettingKey(p->key)) {
       return fmt::format("property {} of its device {} has the key '{}'; a key has 1 to {} characters of a-z, 0-9 and _", i,
                          device.index, key, kMaxPropertyKey);
     }

@@ -53,7 +53,7 @@ class UnfinishedList {
 
 // Leaks the given objects on purpose: moves them to UnfinishedList::Lost(), where they are never destroyed.
 template <typename... T>
-void Lose(T&&... what) noexcept {
+void Leak(T&&... what) noexcept {
   static_assert((!std::is_reference_v<T> && ...));
   struct Things final : Unfinished {
     explicit Things(T&&... what) : what(std::move(what)...) {}

@@ -16,9 +16,9 @@ mge_code FailNext(mge_queue* queue, mge_code code, mge_text text, mge_error* err
   });
 }
 
-mge_code Lose(mge_device* device, mge_error* error) noexcept {
+mge_code MarkLost(mge_device* device, mge_error* error) noexcept {
   return WithoutExceptions(error, [&]() -> Result {
-    DeviceOf<Device>(device).gpu().Lose("it was asked for");
+    DeviceOf<Device>(device).gpu().MarkLost("it was asked for");
     return {};
   });
 }
@@ -26,7 +26,7 @@ mge_code Lose(mge_device* device, mge_error* error) noexcept {
 constexpr uint32_t kFaultsVersion = 1;  // version of mge/faults.h
 constexpr mge_faults_api kFaults = Table<mge_faults_api>([](auto& t) {
   t.fail_next = FailNext;
-  t.lose = Lose;
+  t.lose = MarkLost;
 });
 
 }  // namespace

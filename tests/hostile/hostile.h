@@ -11,7 +11,7 @@
 
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 

@@ -6,8 +6,8 @@
 #include <cstdio>
 
 #include "core/plugin/isa.h"
-#include "tests/core/engine/forked_child.h"
 #include "tests/hostile/hostile.h"
+#include "tests/support/forked_child.h"
 
 namespace mge {
 namespace {

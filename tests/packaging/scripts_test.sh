@@ -159,25 +159,42 @@ else
   expect "user: with sudo" 0 "$code"
 fi
 
-# Results: one binary with a failure and a skip, one that died after two cases, one script, one that did not run.
+# Results: one binary with a failure and a skip, one that died in its third case, one script, one that did not run.
 results=$work/results
 mkdir -p "$results"
-cat >"$results/ctest.xml" <<'XML'
+cat >"$results/ctest.xml" <<XML
 <testsuite name="x" tests="5">
 	<testcase name="core/base" classname="core/base" time="0.1" status="fail">
-	<testcase name="core/plan" classname="core/plan" time="0.1" status="fail"/>
+	<testcase name="core/plan" classname="core/plan" time="0.1" status="fail">
+		<failure message=""/>
+		<system-out>[ RUN      ] P.a
+plan_test.cc:7: Failure
+[  FAILED  ] P.a (0 ms)
+[ RUN      ] P.b
+quiet
+[       OK ] P.b (0 ms)
+[ RUN      ] P.c
+terminate called: &lt;x&gt; &amp;&amp; &quot;y&quot;
+</system-out>
+	</testcase>
 	<testcase name="core/ops" classname="core/ops" time="0.1" status="run"/>
 	<testcase name="packaging/scripts" classname="x" time="0.1" status="run"/>
 	<testcase name="gpu" classname="x" time="0.1" status="notrun"/>
-	<testcase name="cli/help" classname="x" time="0.1" status="fail"/>
+	<testcase name="cli/help" classname="x" time="0.1" status="fail">
+		<failure message=""/>
+		<system-out>$(seq -f 'line %g' 20)</system-out>
+	</testcase>
 </testsuite>
 XML
 cat >"$results/test_core_base.xml" <<'XML'
 <testsuites tests="4" failures="1" disabled="1" errors="0" time="0." name="AllTests">
   <testsuite name="A" tests="4" failures="1" disabled="1" skipped="1" errors="0">
     <testcase name="a" status="run" result="completed" />
-    <testcase name="b" status="run" result="completed">
-      <failure message="no" type=""></failure>
+    <testcase name="b/0" value_param="&quot;v&quot;" status="run" result="completed" time="0." classname="A">
+      <failure message="base_test.cc:12&#x0A;wanted: &lt;x &amp; y&gt;" type=""><![CDATA[base_test.cc:12
+wanted: <x & y>]]></failure>
+      <failure message="base_test.cc:13&#x0A;second" type=""><![CDATA[base_test.cc:13
+second]]></failure>
     </testcase>
     <testcase name="c" status="run" result="skipped">
       <skipped message="no GPU"/>
@@ -190,15 +207,26 @@ for name in test_core_ops test_core_ops_1; do
   printf '<testsuites tests="2" failures="0" disabled="0" errors="0">\n<testcase name="x"/>\n<testcase name="y"/>\n' \
     >"$results/$name.xml"
 done
-run bash -c "set -euo pipefail; source '$root/packaging/common.sh'; count_results '$results'
-             echo \$passed \$failed \$skipped"
-expect "results" "6 3 3" "$text"
+run bash -c "set -euo pipefail; source '$root/packaging/common.sh'; count_results '$results' release
+             echo \$passed \$failed \$skipped; printf '%s' \"\$failures\""
+expect "results" "6 3 3" "$(head -n 1 <<<"$text")"
+expect "each failed case, with the start of its message or the end of its output" 'failed: core/base A.b/0 (release)
+    base_test.cc:12
+    wanted: <x & y>
+    base_test.cc:13
+    second
+failed: core/plan P.a (release)
+    plan_test.cc:7: Failure
+failed: core/plan P.c (release)
+    terminate called: <x> && "y"
+failed: cli/help (release)
+'"$(seq -f '    line %g' 6 20)" "$(tail -n +2 <<<"$text")"
 
 # test.sh as a whole, in a temporary tree, with a fake ctest that runs the script $work/outcome.
 fresh
 tree=$work/tree
 mkdir -p "$tree/packaging"
-cp "$root"/packaging/{common.sh,test.sh,dependencies.txt} "$tree/packaging/"
+cp "$root"/packaging/{common.sh,failed_cases.awk,test.sh,dependencies.txt} "$tree/packaging/"
 for tool in grep mkdir rm; do ln -s "$(command -v "$tool")" "$work/bin/$tool"; done
 fake dpkg-query 'printf installed'
 fake apt-get 'exit 1'
@@ -223,8 +251,21 @@ expect "test.sh --full: long forms run" "" "$(grep label-exclude "$work/calls" |
 expect "test.sh --full: what the real models need is installed" 1 "$(grep -c 'dpkg-query .* python3-venv$' "$work/calls")"
 
 # shellcheck disable=SC2016
-printf '%s\n' 'echo "<testcase name=\"a\" x=\"\" status=\"notrun\">" >"$out"' 'exit 8' >"$work/outcome"
+printf '%s\n' "cp '$results/ctest.xml' \"\$out\"" 'exit 8' >"$work/outcome"
+ln -s "$(command -v cp)" "$work/bin/cp"
 whole
+expect "test.sh: failed tests" 1 "$code"
+expect "test.sh: the failed cases are above the last line" '    line 20
+2 passed, 3 failed, 1 skipped' "$(tail -n 2 <<<"$text")"
+
+# shellcheck disable=SC2016
+printf '%s\n' 'echo "<testcase name=\"a\" x=\"\" status=\"notrun\">" >"$out"' \
+  'echo "<system-out>Unable to find executable: test_a</system-out>" >>"$out"' 'exit 8' >"$work/outcome"
+whole
+contains "test.sh: a binary that is missing is named" 'failed: ctest (release)
+    exit code 8, but no test in its report failed
+    Unable to find executable: test_a
+0 passed' "$text"
 expect "test.sh: a binary that is missing fails" 1 "$code"
 expect "test.sh: a binary that is missing counts" "0 passed, 1 failed, 1 skipped" "$(tail -n 1 <<<"$text")"
 : >"$work/outcome"

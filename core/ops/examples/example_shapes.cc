@@ -6,12 +6,12 @@
 // sizes that occur in the model and common sizes. The search ends after kRounds rounds or a number of attempts that
 // depends on the graph's size.
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
 #include <set>
 
 #include "core/base/errors.h"
+#include "core/base/lower_case.h"
 #include "core/base/nearest.h"
 #include "core/ops/declared_type.h"
 #include "core/ops/examples/contains_any.h"
@@ -41,12 +41,6 @@ struct Unknown {
   std::string reason;
 };
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
-
 bool IsImage(const TensorType& type, int axis) {
   if (type.dims.size() != 4) return false;
   auto channels = [&](int64_t d) { return d == 1 || d == 3 || d == 4; };
@@ -55,7 +49,7 @@ bool IsImage(const TensorType& type, int axis) {
 }
 
 void Guess(const TensorType& type, int axis, Unknown* out) {
-  const std::string name = Lower(out->name);
+  const std::string name = LowerCase(out->name);
   auto set = [&](int64_t size, const char* reason) {
     out->size = size;
     out->reason = reason;

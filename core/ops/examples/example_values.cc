@@ -2,11 +2,11 @@
 // Generates the values of inputs. Considers the input's name, then the nodes that read it. Otherwise uses random
 // numbers.
 #include <algorithm>
-#include <cctype>
 #include <limits>
 #include <optional>
 
 #include "core/base/float16.h"
+#include "core/base/lower_case.h"
 #include "core/ops/examples/contains_any.h"
 #include "core/ops/examples/example_inputs.h"
 #include "core/ops/op.h"
@@ -88,8 +88,7 @@ bool IsFloating(DType dtype) {
 }
 
 ValueRule RuleFor(const Value& input, const Uses& uses, int64_t elements, int variant) {
-  std::string name = input.name;
-  for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = LowerCase(input.name);
   const bool floating = IsFloating(input.type.dtype);
   if (ContainsAny(name, {"mask"})) return Same(1, "a mask");
   if (!floating && ContainsAny(name, {"token_type", "segment"})) return Same(0, "one segment");

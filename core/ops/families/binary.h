@@ -84,23 +84,29 @@ absl::Status EvalBinary(EvalContext& ctx, Dispatch dispatch, F f) {
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+// Returns the row with the upgrade of models that have the old attributes of broadcasting, and the attribute that it sets.
+constexpr OpDef OldBroadcast(OpDef row = {}) {
+  row.attrs = {{"_axis", AttrType::kInt}};
+  row.upgrade = UpgradeOldBroadcast;
+  return row;
+}
+
 // Returns the row of an elementwise operator with two inputs. `more` is the part that most operators do not have; its evaluator
-// must be there. With UpgradeOldBroadcast, the row gets the attribute that the upgrade sets.
-constexpr OpDef BinaryRow(std::string_view name, std::string_view doc, TypeSet types, OpDef more) {
+// must be there, and its inference is that of the last argument.
+constexpr OpDef BinaryRow(std::string_view name, std::string_view doc, TypeSet types, OpDef more,
+                          InferFn infer = BinaryInfer) {
   more.name = name;
   more.doc = doc;
   if (more.inputs.size() == 0) more.inputs = {{"A", types}, {"B", types}};
   if (more.outputs.size() == 0) more.outputs = {{"C"}};
-  if (more.upgrade == UpgradeOldBroadcast) more.attrs = {{"_axis", AttrType::kInt}};
-  if (!more.infer) more.infer = BinaryInfer;
+  more.infer = infer;
   more.in_place = {{0, 0}, {0, 1}};
   more.traits |= kElementwise;
   return more;
 }
 // Does the same for an operator whose output is bool.
 constexpr OpDef CompareRow(std::string_view name, std::string_view doc, TypeSet types, OpDef more) {
-  more.infer = CompareInfer;
-  OpDef row = BinaryRow(name, doc, types, more);
+  OpDef row = BinaryRow(name, doc, types, more, CompareInfer);
   row.in_place = {};
   return row;
 }

@@ -2,19 +2,13 @@
 #include "core/ops/families/recurrent.h"
 
 #include <algorithm>
-#include <cctype>
 
+#include "core/base/lower_case.h"
 #include "core/ops/op_helpers.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char ch) { return std::tolower(ch); });
-  return lower;
-}
 
 // Reads the activations. Names are case-insensitive. The values of alpha and beta belong, in order, to the activations
 // that have that parameter.
@@ -32,7 +26,7 @@ absl::StatusOr<std::vector<Activation>> ReadActivations(const Attributes& attrs,
   size_t alpha = 0, beta = 0;
   std::vector<Activation> result;
   for (const std::string& name : names) {
-    const std::string lower = Lower(name);
+    const std::string lower = LowerCase(name);
     const auto* row = std::ranges::find_if(kGateFunctions, [&](const GateFunctionRow& r) { return r.name == lower; });
     if (row == std::end(kGateFunctions)) return BadNode(fmt::format("activation \"{}\" is not known", EscapeControl(name)));
     Activation a{static_cast<GateFunction>(row - kGateFunctions), row->alpha, row->beta};
@@ -172,8 +166,9 @@ absl::Status RecurrentGradient(GradientContext& g, const std::string& op, const 
   if (g.attrs().Int("input_forget") != 0) return refuse("the attribute input_forget");
   const Texts names = g.attrs().TextList("activations");
   for (size_t i = 0; i < names.size(); ++i) {
-    const std::string name = Lower(names[i]);
-    const bool has_rule = name == Lower(kind.activations[i % kind.activations.size()]) || (op == "RNN" && name == "relu");
+    const std::string name = LowerCase(names[i]);
+    const bool has_rule =
+        name == LowerCase(kind.activations[i % kind.activations.size()]) || (op == "RNN" && name == "relu");
     if (!has_rule) return refuse("activation " + names[i]);
   }
   std::vector<ValueId> inputs;
@@ -188,7 +183,7 @@ absl::Status RecurrentGradient(GradientContext& g, const std::string& op, const 
   const std::vector<ValueId> gradients = g.AddOurs("RecurrentGradient", inputs, 6, std::move(attrs));
   size_t next = 0;
   for (int i : {kSequenceX, kWeights, kRecurrence, kBias, kInitialH, kInitialC}) {
-    MGE_RETURN_IF_ERROR(g.Give(i, {g, gradients[next++]}));
+    MGE_RETURN_IF_ERROR(g.Set(i, {g, gradients[next++]}));
   }
   return absl::OkStatus();
 }

@@ -80,9 +80,9 @@ absl::Status ScatterGradient(GradientContext& g, const char* scatter, const char
     return g.Unsupported(fmt::format("{} with reduction {}", scatter, reduction));
   if (g.wants(0)) {
     const auto kept = [&] { return g.Of(scatter, {g.dy().id(), g.x(1).id(), g.Fill(0, g.x(2)).id()}, attrs); };
-    MGE_RETURN_IF_ERROR(g.Give(0, reduction == "add" ? g.dy() : kept()));
+    MGE_RETURN_IF_ERROR(g.Set(0, reduction == "add" ? g.dy() : kept()));
   }
-  return g.wants(2) ? g.Give(2, g.Of(gather, {g.dy().id(), g.x(1).id()}, attrs)) : absl::OkStatus();
+  return g.wants(2) ? g.Set(2, g.Of(gather, {g.dy().id(), g.x(1).id()}, attrs)) : absl::OkStatus();
 }
 
 absl::Status ScatterElementsGradient(GradientContext& g) {

@@ -153,8 +153,8 @@ class TokenPattern::Search {
     const Atom& a = atoms_[atom];
     std::optional<size_t> end;
     if (a.boundary) {
-      const bool before = at > 0 && IsWord(text_[at - 1]), behind = at < text_.size() && IsWord(text_[at]);
-      if (before != behind) end = Match(atom + 1, at);
+      const bool before = at > 0 && IsWord(text_[at - 1]), after = at < text_.size() && IsWord(text_[at]);
+      if (before != after) end = Match(atom + 1, at);
     } else {
       size_t taken = 0;
       while (taken < static_cast<size_t>(a.most) && at + taken < text_.size() && Has(a, text_[at + taken])) ++taken;

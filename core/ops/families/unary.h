@@ -2,7 +2,7 @@
 // Rows of the elementwise operators with one input.
 //
 //   Floating("Elu", "...", [](auto x, auto alpha) { return x < 0 ? alpha * std::expm1(x) : x; },
-//            {.attrs = {{"alpha", 1.0f, "..."}}, .gradient = Gives([](G& g) { return g.dy() * ...; })})
+//            {.attrs = {{"alpha", 1.0f, "..."}}, .gradient = GradientOf([](G& g) { return g.dy() * ...; })})
 #pragma once
 
 #include <type_traits>
@@ -30,20 +30,21 @@ inline absl::Status BoolOfFirst(InferContext& ctx) {
 
 // Returns the gradient rule of an operator with one input, whose gradient is `f(g)`, a Term. Requires a lambda without captures.
 template <typename F>
-constexpr GradientFn Gives(F) {
+constexpr GradientFn GradientOf(F) {
   static_assert(std::is_empty_v<F>);
-  return [](G& g) { return g.Give(0, F{}(g)); };
+  return [](G& g) { return g.Set(0, F{}(g)); };
 }
 
 // Returns the row of an operator for the types of `dispatch`. `f` is a lambda for EvalUnary(), or an evaluator. `more` is the
-// part of the row that most operators do not have.
+// part of the row that most operators do not have; its inference is that of the last argument.
 template <typename Dispatch, typename F>
-constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet types, Dispatch, F f, OpDef more) {
+constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet types, Dispatch, F f, OpDef more,
+                         InferFn infer = SameTypeAsFirst) {
   more.name = name;
   more.doc = doc;
   if (more.inputs.size() == 0) more.inputs = {{"X", types}};
   more.outputs = {{"Y"}};
-  if (!more.infer) more.infer = SameTypeAsFirst;
+  more.infer = infer;
   if constexpr (std::is_same_v<F, EvalFn>) {
     more.eval = f;
   } else {
@@ -56,8 +57,9 @@ constexpr OpDef UnaryRow(std::string_view name, std::string_view doc, TypeSet ty
 }
 // The row of an operator whose function accepts float and double.
 template <typename F>
-constexpr OpDef Floating(std::string_view name, std::string_view doc, F f, OpDef more = {}) {
-  return UnaryRow(name, doc, kFloating, kForFloating, f, more);
+constexpr OpDef Floating(std::string_view name, std::string_view doc, F f, OpDef more = {},
+                         InferFn infer = SameTypeAsFirst) {
+  return UnaryRow(name, doc, kFloating, kForFloating, f, more, infer);
 }
 // The row of an operator whose function accepts every compute type.
 template <typename F>

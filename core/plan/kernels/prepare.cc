@@ -34,8 +34,8 @@ struct Preparation {
 };
 
 // Creates the kernel of a unit, from one for other shapes if the session has one; `rebound` is then set.
-absl::StatusOr<KernelHandle> Make(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
-                                  mge_prepared& prepared, bool& rebound) {
+absl::StatusOr<KernelHandle> MakeKernel(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
+                                        mge_prepared& prepared, bool& rebound) {
   Device& device = *unit.device;
   if (!device.kernel_api().rebind) return PrepareKernel(device, problem, unit.candidate, prepared);
   const std::string family = FamilyOf(device, problem, unit.candidate.id);
@@ -78,7 +78,7 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
     // Since this kernel was chosen, a plan of another thread may have failed to prepare it.
     if (unable.Knows(*unit.device, w.problem, unit.candidate.id)) return absl::OkStatus();
     mge_prepared& prepared = out.units[w.unit].prepared;
-    absl::StatusOr<KernelHandle> kernel = Make(context, unit, w.problem, prepared, w.rebound);
+    absl::StatusOr<KernelHandle> kernel = MakeKernel(context, unit, w.problem, prepared, w.rebound);
     if (!kernel.ok() && kernel.status().code() == absl::StatusCode::kUnimplemented) {
       unable.Add(*unit.device, w.problem, unit.candidate.id,
                  fmt::format("it cannot be prepared: {}", PartsOf(kernel.status()).what));

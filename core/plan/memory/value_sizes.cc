@@ -17,7 +17,7 @@ constexpr uint64_t kPlannedAnyway = 64 << 20;
 
 bool HasStaticSize(const Value& v) { return v.kind == ValueKind::kTensor && v.type.IsStatic(); }
 
-absl::StatusOr<uint64_t> BytesOf(const Value& v, const std::string& place) {
+absl::StatusOr<uint64_t> StaticBytes(const Value& v, const std::string& place) {
   absl::StatusOr<int64_t> bytes = NumBytes(v.type.dtype, v.type.dims);
   if (bytes.ok()) return static_cast<uint64_t>(*bytes);
   return Fail(
@@ -51,7 +51,7 @@ absl::StatusOr<ValueSizes> ValueSizes::Of(const Graph& graph, const PlanContext&
   ValueSizes sizes(graph);
   sizes.bytes_.resize(static_cast<size_t>(graph.value_count()));
   for (ValueId v : graph.inputs()) {
-    if (HasStaticSize(graph.value(v))) MGE_RETURN_IF_ERROR(BytesOf(graph.value(v), "an input of the model").status());
+    if (HasStaticSize(graph.value(v))) MGE_RETURN_IF_ERROR(StaticBytes(graph.value(v), "an input of the model").status());
   }
   MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, graph.TopologicalOrder());
   for (NodeId id : order) {
@@ -59,7 +59,7 @@ absl::StatusOr<ValueSizes> ValueSizes::Of(const Graph& graph, const PlanContext&
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       const ValueId v = node.outputs[i];
       if (v == kNone || !HasStaticSize(graph.value(v))) continue;
-      MGE_ASSIGN_OR_RETURN(uint64_t bytes, BytesOf(graph.value(v), NodePlace(node)));
+      MGE_ASSIGN_OR_RETURN(uint64_t bytes, StaticBytes(graph.value(v), NodePlace(node)));
       if (i > 0 || !node.def->KeepsBytes()) sizes.bytes_[v] = bytes;
     }
   }

@@ -56,7 +56,7 @@ void Release(mge_pool* pool, const mge_reservation* reservation, const mge_fence
   Of(pool)->Release(Widen(*reservation), last_use);
 }
 
-void Trim(mge_pool* pool, int32_t how) { Of(pool)->Trim(how); }
+void TrimPool(mge_pool* pool, int32_t how) { Of(pool)->Trim(how); }
 
 void Stats(const mge_pool* pool, mge_pool_stats* out) { Fill(out, Of(pool)->Stats()); }
 
@@ -64,7 +64,7 @@ void SetPolicy(mge_pool* pool, const mge_reserve_decision* decision) { Of(pool)-
 
 template <size_t kName>
 constexpr mge_pool_api kApi = {
-    sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, Trim, Stats, SetPolicy};
+    sizeof(mge_pool_api), MGE_ABI_MINOR, Create<kName>, Destroy, Acquire, Release, TrimPool, Stats, SetPolicy};
 constexpr const mge_pool_api* kApis[] = {&kApi<0>, &kApi<1>, &kApi<2>, &kApi<3>};
 
 const mge_pool_api* PoolNamed(void*, const mge_text* name) {

@@ -35,7 +35,7 @@ Result SoftwareDevice::CountAllocation() {
   if (!fault) return {};
   switch (fault->effect) {
     case Effect::kSlow: std::this_thread::sleep_for(fault->delay); return {};
-    case Effect::kLost: Lose("the fault " + fault->text); return Health();
+    case Effect::kLost: MarkLost("the fault " + fault->text); return Health();
     default: return {MGE_RESOURCE_EXHAUSTED, name() + " fails the allocation, as the fault " + fault->text + " asks"};
   }
 }
@@ -55,7 +55,7 @@ Result SoftwareDevice::Commit(const void* range, uint64_t offset, uint64_t bytes
 std::shared_ptr<Event> SoftwareDevice::MakeEvent() {
   auto event = std::make_shared<Event>();
   std::lock_guard lock(mutex_);
-  if (lost_) event->Lose(lost_);
+  if (lost_) event->MarkLost(lost_);
   if (events_.size() == events_.capacity()) {
     std::erase_if(events_, [](const std::weak_ptr<Event>& e) { return e.expired(); });
     events_.reserve(std::max<size_t>(16, 2 * events_.size()));
@@ -74,12 +74,12 @@ Result SoftwareDevice::Health() const {
   return failure ? Result{failure->code, failure->text} : Result{};
 }
 
-FailurePtr SoftwareDevice::Lose(std::string_view why) {
+FailurePtr SoftwareDevice::MarkLost(std::string_view why) {
   std::lock_guard lock(mutex_);
   if (!lost_) {
     lost_ = std::make_shared<Failure>(MGE_DEVICE_LOST, name() + " is lost: " + std::string(why));
     for (const std::weak_ptr<Event>& weak : events_) {
-      if (std::shared_ptr<Event> event = weak.lock()) event->Lose(lost_);
+      if (std::shared_ptr<Event> event = weak.lock()) event->MarkLost(lost_);
     }
   }
   return lost_;

@@ -75,7 +75,7 @@ class SoftwareDevice {
   // ones.
   FailurePtr lost() const;
   Result Health() const;  // the same as a result
-  FailurePtr Lose(std::string_view why);
+  FailurePtr MarkLost(std::string_view why);
 
   // Returns the link to another device of the same machine; valid as long as this device.
   const Link& LinkTo(const SoftwareDevice& to) const;

@@ -58,7 +58,7 @@ void Event::Signal(uint64_t value, const FailurePtr& failure, const gpu::Fault& 
   Finish(std::move(lock));
 }
 
-void Event::Lose(const FailurePtr& failure) {
+void Event::MarkLost(const FailurePtr& failure) {
   std::unique_lock lock(mutex_);
   if (!failure_) {
     failure_ = failure;

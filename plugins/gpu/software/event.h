@@ -48,7 +48,7 @@ class Event {
   // the stream's fault word that was made in front of the signal; HostWait() checks it.
   void Signal(uint64_t value, const FailurePtr& failure, const gpu::Fault& fault);
   // Fails all values without an outcome, later ones too: the device is lost.
-  void Lose(const FailurePtr& failure);
+  void MarkLost(const FailurePtr& failure);
   // Blocks a host thread (UINT64_MAX: without a limit). Returns the failure of the value, the text of its fault,
   // MGE_DEADLINE_EXCEEDED, or the error of CheckWait().
   Result HostWait(uint64_t value, uint64_t timeout_ns);

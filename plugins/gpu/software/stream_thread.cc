@@ -93,7 +93,7 @@ FailurePtr Stream::Attempt(const Task& task) {
     switch (fault->effect) {
       case Effect::kSlow: SleepUntil(Clock::now() + fault->delay); break;
       case Effect::kHang: return Hang();
-      case Effect::kLost: return device_.Lose("the fault " + fault->text + " occurred at " + what());
+      case Effect::kLost: return device_.MarkLost("the fault " + fault->text + " occurred at " + what());
       default:
         return std::make_shared<Failure>(MGE_INTERNAL,
                                          device_.name() + ": " + what() + " fails, as the fault " + fault->text + " asks");

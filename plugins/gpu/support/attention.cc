@@ -45,7 +45,7 @@ class Finder {
     if (!Joins(n, "Softmax") || n.Int("axis") != x.rank() - 1) return false;
     if (x.rank() < 2 || x.rank() > kMaxBatchRank + 2) return false;
     Take(softmax);
-    const int32_t weights = BehindCasts(last.input_id(0));
+    const int32_t weights = SkipCasts(last.input_id(0));
     if (!Joins(last, "MatMul") || weights != n.output_id(0) || last.input_id(1) == last.input_id(0)) return false;
     Take(second);
     const std::vector<int64_t> scores(x.dims().begin(), x.dims().end());
@@ -96,8 +96,8 @@ class Finder {
     return -1;
   }
 
-  // Returns the value in front of casts.
-  int32_t BehindCasts(int32_t value) {
+  // Returns the value that the casts before `value` read, or `value` if there are none.
+  int32_t SkipCasts(int32_t value) {
     for (int i = MakerOf(value); i >= 0 && Joins(graph_.node(i), "Cast"); i = MakerOf(value)) {
       Take(i);
       value = graph_.node(i).input_id(0);
@@ -129,7 +129,7 @@ class Finder {
 
   // Finds the product of queries and keys, and the scale and the masks behind it. Returns the product's node, or -1.
   int FindScores(int32_t value, const std::vector<int64_t>& dims) {
-    value = BehindCasts(value);
+    value = SkipCasts(value);
     const int node = MakerOf(value);
     if (node < 0) return -1;
     const Node n = graph_.node(node);

@@ -62,11 +62,11 @@ bool ConstantFloat(const Value& v, float* out) {
 
 Extent ExtentOf(const Value& v, int64_t axis, Layout layout) {
   Extent e;
-  bool behind = false;
+  bool past_axis = false;
   for (const size_t d : MemoryOrder(layout, v.dims().size())) {
     const bool at = static_cast<int64_t>(d) == axis;
-    (at ? e.n : behind ? e.inner : e.outer) *= v.dims()[d];
-    behind = behind || at;
+    (at ? e.n : past_axis ? e.inner : e.outer) *= v.dims()[d];
+    past_axis = past_axis || at;
   }
   return e;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The mge command as a user runs it: its output on stdout and stderr, exit codes, and errors in four parts.
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 #include <sys/stat.h>
 

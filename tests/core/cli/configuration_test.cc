@@ -2,7 +2,7 @@
 // Devices, variables and configuration files of the mge command, as a user sets them.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -2,7 +2,7 @@
 // mge env and mge help for settings.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -2,7 +2,7 @@
 // Inputs that mge generates: their sizes fit the model, the model accepts their values, and both are reported.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

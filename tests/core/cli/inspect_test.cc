@@ -2,7 +2,7 @@
 // Tests of `mge inspect`, which also reads models that mge cannot run.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

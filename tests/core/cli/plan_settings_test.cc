@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of the planner as `mge memory` shows them: planned and measured bytes change together.
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

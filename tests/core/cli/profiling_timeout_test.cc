@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "gmock/gmock.h"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

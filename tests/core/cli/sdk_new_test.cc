@@ -4,7 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -2,7 +2,7 @@
 // Tests of `mge sdk test`, the conformance kit as the author of a backend runs it.
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -109,7 +109,7 @@ TEST(Named, StampsThatDoNotWaitForTheirQueue) { IsNamed("stamps_at_once", "profi
 
 TEST(Named, AQueueThatForgetsItsFailure) { IsNamed("failure_forgotten", "fence.failure", "fence.failure"); }
 
-TEST(Named, APoolThatReleasesASlabInUse) { IsNamed("trims_behind", "pool.trim", "pool.trim"); }
+TEST(Named, APoolThatReleasesASlabInUse) { IsNamed("trims_used_slab", "pool.trim", "pool.trim"); }
 
 TEST(Named, APoolThatReleasesSlabsTwice) {
   absl::StatusOr<Report> report =

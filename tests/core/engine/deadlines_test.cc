@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "gtest/gtest.h"
-#include "tests/core/engine/forked_child.h"
+#include "tests/support/forked_child.h"
 
 namespace mge {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "core/base/errors.h"
 #include "gtest/gtest.h"
-#include "tests/core/engine/forked_child.h"
+#include "tests/support/forked_child.h"
 
 namespace mge {
 namespace {

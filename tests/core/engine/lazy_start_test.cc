@@ -7,7 +7,7 @@
 #include "core/engine/session.h"
 #include "core/plugin/context.h"
 #include "gmock/gmock.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

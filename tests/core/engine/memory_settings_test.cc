@@ -5,7 +5,7 @@
 
 #include "core/base/errors.h"
 #include "core/engine/runtime.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

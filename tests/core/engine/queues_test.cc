@@ -11,7 +11,7 @@
 #include "core/graph/graph.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/core/engine/forked_child.h"
+#include "tests/support/forked_child.h"
 
 namespace mge {
 namespace {

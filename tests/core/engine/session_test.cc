@@ -346,7 +346,7 @@ TEST(Session, TakesTheMemoryThatItsPlanStates) {
   auto session = Load(NewRuntime());
   auto plan = PlanOf(*session, 16);
   ASSERT_TRUE(plan);
-  auto instance = InstanceStore::Of(*plan).Take();
+  auto instance = InstanceStore::Of(*plan).Acquire();
   ASSERT_TRUE(instance.ok());
   EXPECT_EQ((*instance)->arena_bytes(), plan->report.arena_bytes);
   EXPECT_GE(plan->report.arena_bytes, plan->report.lower_bound_bytes);

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "gmock/gmock.h"
-#include "tests/core/engine/forked_child.h"
 #include "tests/core/engine/queues.h"
+#include "tests/support/forked_child.h"
 
 namespace mge {
 namespace {
@@ -115,6 +115,29 @@ class EngineSettings : public Queues {
     return met == 2;
   }
 };
+
+// The naive engine runs an operation in the thread that pushes it.
+TEST_F(EngineSettings, LetACallbackStartRunsOnItsOwnStream) {
+  for (const char* engine : {"naive", "threaded"}) {
+    SCOPED_TRACE(engine);
+    Restart({{"engine.type", engine}});
+    session_ = Load(kSmall, "async0:1");
+    const std::vector<HostValue> in = {Numbers({4, 6}), Numbers({4, 6}, 2)};
+    RunState first, second, enqueued;
+    std::shared_ptr<RunFence> fence;
+    bool ended = false;
+    Async(first, in, [&] {
+      std::vector<HostValue> out(1);
+      auto started = session_->Submit({.inputs = in, .outputs = out, .wait = false}, enqueued);
+      ASSERT_TRUE(started.ok()) << FormatError(started.status());
+      fence = *started;
+      Async(second, in, [&] { ended = true; });
+    });
+    EXPECT_TRUE(runtime_->engine().WaitForAll().ok());
+    EXPECT_TRUE(ended);
+    EXPECT_TRUE(fence && fence->Wait(std::chrono::minutes(1)).ok());
+  }
+}
 
 TEST_F(EngineSettings, RunAPlanAsOneOperationByDefault) {
   session_ = Load(kBranches, "host");

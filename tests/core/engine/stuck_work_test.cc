@@ -5,8 +5,8 @@
 #include <thread>
 
 #include "gmock/gmock.h"
-#include "tests/core/engine/forked_child.h"
 #include "tests/core/engine/queues.h"
+#include "tests/support/forked_child.h"
 
 namespace mge {
 namespace {

@@ -2,7 +2,7 @@
 // Runs an operator twice: with inputs known before the run, and with unknown inputs.
 #pragma once
 
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 

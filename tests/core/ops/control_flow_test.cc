@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // If, Loop and Scan: bodies, limits, and carried values.
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/ops/gradient.h"
 #include "mge/plugin/elementwise.hpp"
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

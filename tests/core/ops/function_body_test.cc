@@ -2,7 +2,7 @@
 // Function operators: their nodes are replaced by their bodies.
 #include "core/ops/function_body.h"
 
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

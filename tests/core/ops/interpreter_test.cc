@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/interpreter.h"
 
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "core/ops/interpreter.h"
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

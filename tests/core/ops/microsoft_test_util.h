@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 

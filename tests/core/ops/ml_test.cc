@@ -2,7 +2,7 @@
 // The operators of ai.onnx.ml, and the tokenizer that models of texts begin with.
 #include "core/ops/eval_context.h"
 #include "core/ops/families/token_pattern.h"
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sequences and optionals.
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "tests/core/ops/ops_test_util.h"
 #include "tests/support/compare_values.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 

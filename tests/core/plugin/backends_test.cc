@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "core/base/errors.h"
-#include "tests/core/engine/forked_child.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/forked_child.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "core/base/errors.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

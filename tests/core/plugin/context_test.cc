@@ -8,7 +8,7 @@
 #include <unordered_set>
 
 #include "core/base/errors.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

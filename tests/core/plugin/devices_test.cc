@@ -5,7 +5,7 @@
 
 #include "core/base/errors.h"
 #include "mge/plugin/host_limits.hpp"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

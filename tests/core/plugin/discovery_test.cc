@@ -17,8 +17,8 @@
 #include "core/plugin/isa.h"
 #include "core/plugin/needed.h"
 #include "fmt/format.h"
-#include "tests/core/engine/forked_child.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/forked_child.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

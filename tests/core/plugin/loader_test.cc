@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "core/base/errors.h"
-#include "tests/core/engine/forked_child.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/forked_child.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {
@@ -331,6 +331,10 @@ TEST(Loader, AForkedChildStartsABackendAgainForItsOwnRuntimes) {
 }
 
 TEST(Loader, AForkedChildDoesNotWaitForABackendThatItsParentWasStarting) {
+#if defined(__SANITIZE_THREAD__)
+  // A child may reuse the stack of a thread of its parent, and so its pthread_t. The sanitizer still has the parent's thread.
+  GTEST_SKIP() << "the thread sanitizer ends a forked child that gives a thread the id of a parent's thread";
+#endif
   PluginFolder folder;
   folder.Add("slow");
   folder.Add("card");

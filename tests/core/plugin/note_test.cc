@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "core/base/file.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

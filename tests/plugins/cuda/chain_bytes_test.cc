@@ -8,9 +8,9 @@
 #include "core/base/float16.h"
 #include "core/cli/zoo/architectures.h"
 #include "core/onnx/reader.h"
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
 #include "tests/plugins/gpu/run_time_compiler/twins.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

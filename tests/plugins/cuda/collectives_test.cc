@@ -8,8 +8,8 @@
 #include <chrono>
 #include <thread>
 
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/support/command.h"
 #include "tests/support/ranks.h"
 #include "tests/support/trainer.h"
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
 #include "tests/plugins/gpu/run_time_compiler/twins.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -2,8 +2,8 @@
 // Convolutions by cuDNN, in place of which the tests load a library that records and emulates.
 #include <dlfcn.h>
 
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {
@@ -61,8 +61,8 @@ TEST_F(CudaConvolutions, PassTheConformanceKit) {
 struct Form {
   const char* nodes;
   bool bias;
-  const char* order;    // of the library's operations
-  uint64_t behind = 0;  // launches of own kernels
+  const char* order;          // of the library's operations
+  uint64_t own_launches = 0;  // launches of own kernels
 };
 
 absl::StatusOr<std::shared_ptr<Session>> Load(std::shared_ptr<Runtime> runtime, const Form& form, const char* device) {
@@ -97,7 +97,7 @@ TEST_F(CudaConvolutions, AreOneCallInTheOrderThatNeedsNoCompilation) {
     const auto got = ResultsOf(**session, in);
     ASSERT_TRUE(got.ok()) << FormatError(got.status());
     EXPECT_EQ(Recorded("recorded_runs"), runs + 1);
-    EXPECT_EQ(driver.Calls("cuLaunchKernel"), launches + 1 + form.behind);  // the library launches one
+    EXPECT_EQ(driver.Calls("cuLaunchKernel"), launches + 1 + form.own_launches);  // the library launches one
     EXPECT_STREQ(Recorded<const char*>("recorded_order"), form.order);
     auto host = Load(CudaRuntime(), form, "host");
     ASSERT_TRUE(host.ok());

@@ -3,8 +3,8 @@
 #include <cctype>
 
 #include "nlohmann/json.hpp"
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failing calls of the driver: each is a clear error, the process lives, nothing leaks, and the next session works unless
 // the device is lost.
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
 #include "tests/plugins/gpu/vendor/failing_calls.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {
@@ -124,7 +124,7 @@ TEST(CudaFailures, ALostDeviceStaysLostAndOthersWork) {
   auto on_first = LoadDigits(runtime, "cuda0"), on_second = LoadDigits(runtime, "cuda1");
   ASSERT_TRUE(on_first.ok() && on_second.ok());
   ASSERT_TRUE(ResultsOf(**on_first, DigitsInput()).ok());
-  driver.Lose(0);
+  driver.MarkLost(0);
   for (int run = 0; run < 2; ++run) {
     const absl::Status status = ResultsOf(**on_first, DigitsInput()).status();
     EXPECT_EQ(ErrorId(status), errors::kDeviceLost.id) << FormatError(status);

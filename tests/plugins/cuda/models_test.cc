@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whole networks of the zoo on a CUDA device: results compared with the CPU, and the driver's calls of a run.
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

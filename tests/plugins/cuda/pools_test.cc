@@ -2,8 +2,8 @@
 // Pools by cuDNN, in place of which the tests load a library that records and emulates.
 #include <dlfcn.h>
 
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -3,8 +3,8 @@
 #include <dlfcn.h>
 
 #include "core/plan/communicator.h"
-#include "tests/core/cli/command.h"
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

@@ -315,7 +315,7 @@ Tensor MaskOfLeadingKeys(DType type, int64_t queries, int64_t keys, double leadi
 
 // A causal mask by a finite number, and another one that excludes all the keys that the first one leaves to a row. The row
 // has the weights of the excluded keys, as in the model, which are in tiles that are skipped for other rows.
-TEST(Attention, WithoutKeysInFrontOfACausalMaskHasTheKeysBehindIt) {
+TEST(Attention, WithoutKeysBeforeACausalMaskHasTheKeysAfterIt) {
   constexpr int64_t kQueries = 130, kKeys = 140;
   for (DType t : kTypes) {
     const float lowest = t == DType::kF16 ? -65504.0f : -3.3e38f;
@@ -345,7 +345,7 @@ TEST(Attention, WithoutKeysInFrontOfACausalMaskHasTheKeysBehindIt) {
 }
 
 // A mask behind the causal one may give excluded keys a number, so that they are no longer excluded, or all keys the same one.
-TEST(Attention, WithACausalMaskAndNumbersBehindItHasTheirWeights) {
+TEST(Attention, WithNumbersAfterACausalMaskHasTheirWeights) {
   constexpr int64_t kSize = 100;
   for (DType t : kTypes) {
     for (const float number : {-1e4f, 0.5f}) {

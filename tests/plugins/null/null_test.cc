@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/plugin/context.h"
-#include "tests/core/plugin/plugin_files.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

@@ -3,7 +3,7 @@
 // tests/plugins/cuda tests further.
 #include <gmock/gmock.h>
 
-#include "tests/core/cli/command.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

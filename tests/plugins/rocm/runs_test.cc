@@ -2,8 +2,8 @@
 // Models on a ROCm device: the calls of the driver that a run makes, and the reserve of its memory.
 #include <tuple>
 
-#include "tests/core/cli/command.h"
 #include "tests/plugins/gpu/vendor/failing_calls.h"
+#include "tests/support/command.h"
 
 namespace mge {
 namespace {

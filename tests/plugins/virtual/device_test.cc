@@ -5,8 +5,8 @@
 #include <fstream>
 
 #include "core/plugin/devices.h"
-#include "tests/core/plugin/plugin_files.h"
 #include "tests/plugins/virtual/virtual_backend.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

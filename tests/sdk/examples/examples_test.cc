@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/plugin/memory/pool.h"
-#include "tests/core/plugin/plugin_files.h"
 #include "tests/support/onnx_builder.h"
+#include "tests/support/plugin_files.h"
 
 namespace mge {
 namespace {

@@ -41,9 +41,9 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   const ValueId classes = f.Add("Gather", {f.ShapeOf(f.x()), f.Constant(Tensor::Scalar<int64_t>(axis))});
   ValueId numbers =
       f.Add("Range", {f.Constant(Tensor::Scalar<int64_t>(0)), classes, f.Constant(Tensor::Scalar<int64_t>(1))});
-  Ints behind;
-  for (int64_t d = 1; d < rank - axis; ++d) behind.push_back(d);
-  if (!behind.empty()) numbers = f.Add("Unsqueeze", {numbers, f.Integers(behind)});
+  Ints trailing;
+  for (int64_t d = 1; d < rank - axis; ++d) trailing.push_back(d);
+  if (!trailing.empty()) numbers = f.Add("Unsqueeze", {numbers, f.Integers(trailing)});
   const ValueId equal = f.Add("Equal", {f.Add("Unsqueeze", {f.input(1), f.Integers({axis})}), numbers});
   const Term chosen = f.CastTo({f, equal}, f.dtype(0));
   f.Result(0, "Neg", {f.SumAll(chosen * log_probabilities).id()});

@@ -45,12 +45,12 @@ absl::StatusOr<bool> FusedGemmBody(FunctionBody& f) {
 }
 
 // Returns an operand with the order of dimensions that MatMul wants. With transBatch, dimension 0 is that of the rows.
-absl::StatusOr<ValueId> Turned(FunctionBody& f, int i, bool turn, bool batch_behind) {
+absl::StatusOr<ValueId> Turned(FunctionBody& f, int i, bool turn, bool batch_to_rows) {
   const int64_t rank = f.rank(i);
-  if (rank < 2 || (!turn && !batch_behind)) return f.input(i);
+  if (rank < 2 || (!turn && !batch_to_rows)) return f.input(i);
   Ints perm(static_cast<size_t>(rank));
-  for (int64_t d = 0; d < rank; ++d) perm[static_cast<size_t>(d)] = batch_behind ? (d < rank - 2 ? d + 1 : d) : d;
-  if (batch_behind) perm[static_cast<size_t>(rank - 2)] = 0;
+  for (int64_t d = 0; d < rank; ++d) perm[static_cast<size_t>(d)] = batch_to_rows ? (d < rank - 2 ? d + 1 : d) : d;
+  if (batch_to_rows) perm[static_cast<size_t>(rank - 2)] = 0;
   if (turn) std::swap(perm[static_cast<size_t>(rank - 2)], perm[static_cast<size_t>(rank - 1)]);
   return f.Transpose(f.input(i), std::move(perm));
 }

@@ -93,8 +93,8 @@ int Driver::CodeOf(const Result& result) {
   }
 }
 
-int Driver::Lose(Context& context, std::string_view why) {
-  return CodeOf(Result{MGE_DEVICE_LOST, context.device.Lose(why)->text});
+int Driver::MarkLost(Context& context, std::string_view why) {
+  return CodeOf(Result{MGE_DEVICE_LOST, context.device.MarkLost(why)->text});
 }
 
 Context* Driver::Find(int ordinal) {

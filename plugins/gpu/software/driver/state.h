@@ -121,8 +121,8 @@ class Driver {
   static Context* Current();
   static bool Push(Context* context);
   static Context* Pop();
-  // Loses the device of the context.
-  int Lose(Context& context, std::string_view why);
+  // Marks the device of the context as lost.
+  int MarkLost(Context& context, std::string_view why);
   void Reset();
 
   std::mutex mutex;

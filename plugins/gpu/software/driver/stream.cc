@@ -26,7 +26,7 @@ int Outcome(DriverEvent& e, uint64_t value, uint64_t timeout_ns) {
   // A fault in data is the backend's matter.
   if (r.ok() || r.code() == MGE_OUT_OF_RANGE || r.code() == MGE_INVALID_ARGUMENT) return kOk;
   if (r.code() == MGE_DEADLINE_EXCEEDED) return kNotReady;
-  return Driver::Get().Lose(*e.context, r.text());
+  return Driver::Get().MarkLost(*e.context, r.text());
 }
 
 // Returns whether two tasks differ only in addresses and arguments.

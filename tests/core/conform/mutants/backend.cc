@@ -26,11 +26,11 @@ struct Faults {
     mge::internal::As<Queue>(queue).FailNext(code, std::string(mge::View(text)));
     return MGE_OK;
   }
-  static mge_code Lose(mge_device* device, mge_error*) noexcept {
+  static mge_code MarkLost(mge_device* device, mge_error*) noexcept {
     mge::internal::As<Device>(device).lost = true;
     return MGE_OK;
   }
-  static constexpr mge_faults_api kApi = {sizeof(mge_faults_api), MGE_ABI_MINOR, FailNext, Lose};
+  static constexpr mge_faults_api kApi = {sizeof(mge_faults_api), MGE_ABI_MINOR, FailNext, MarkLost};
 };
 
 [[noreturn]] void StayAlive() {

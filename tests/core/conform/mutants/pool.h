@@ -127,7 +127,7 @@ class Pool {
   void TrimFree(uint64_t retain) {
     bool freed = false;  // the previous block was freed
     for (auto b = blocks_.begin(); b != blocks_.end();) {
-      const bool unused = b->Ready() || (freed && Is("trims_behind"));
+      const bool unused = b->Ready() || (freed && Is("trims_used_slab"));
       freed = unused && stats_.committed > retain;
       if (freed)
         Free(*b), b = blocks_.erase(b);

@@ -27,11 +27,11 @@ struct Attention {
   }
 };
 
-constexpr char kBehind[] = "Transpose MatMul Mul Softmax MatMul";
+constexpr char kRest[] = "Transpose MatMul Mul Softmax MatMul";
 
 TEST(AttentionProjections, BecomeOneProductAndASplit) {
-  EXPECT_EQ(AfterRewrite(kRewrite, Attention().Text()), std::string("MatMul Add Split ") + kBehind);
-  EXPECT_EQ(AfterRewrite(kRewrite, Attention{.type = "float16"}.Text(), 2e-2), std::string("MatMul Add Split ") + kBehind);
+  EXPECT_EQ(AfterRewrite(kRewrite, Attention().Text()), std::string("MatMul Add Split ") + kRest);
+  EXPECT_EQ(AfterRewrite(kRewrite, Attention{.type = "float16"}.Text(), 2e-2), std::string("MatMul Add Split ") + kRest);
 }
 
 TEST(AttentionProjections, MayHaveNoBiases) {

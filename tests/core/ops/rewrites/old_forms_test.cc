@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rewrites of forms of older operator sets into forms that backends implement.
 #include "core/ops/rewrite.h"
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/ops/rewrite.h"
-#include "tests/core/ops/ops_test_util.h"
+#include "tests/support/ops_test_util.h"
 
 namespace mge {
 

@@ -279,9 +279,9 @@ std::vector<int64_t> EnginesFor(const Operation& op, cudnnBackendHeurMode_t mode
   return {kCompiled};
 }
 
-// Writes a list of values of a type.
+// Copies a list of values to an array of the caller.
 template <typename T>
-cudnnStatus_t Give(const std::vector<T>& list, int64_t most, int64_t* count, void* out) {
+cudnnStatus_t CopyOut(const std::vector<T>& list, int64_t most, int64_t* count, void* out) {
   *count = static_cast<int64_t>(list.size());
   if (out) std::memcpy(out, list.data(), sizeof(T) * static_cast<size_t>(std::min(most, *count)));
   return CUDNN_STATUS_SUCCESS;
@@ -415,21 +415,21 @@ EXPORT cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descripto
   if (Fails()) return CUDNN_STATUS_EXECUTION_FAILED;
   const Descriptor& d = As(descriptor);
   if (!d.finalized) return Refuse("the descriptor is not finalized");
-  auto text = [&](const std::string& t) { return Give(std::vector<char>(t.begin(), t.end()), most, count, out); };
+  auto text = [&](const std::string& t) { return CopyOut(std::vector<char>(t.begin(), t.end()), most, count, out); };
   switch (name) {
     case CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION: return text("{\"deviceName\":\"recording\"}");
     case CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION: return text(TextOf(d.engine, d.operation));
     case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE:
-      return Give<int64_t>({d.engine == kTensor ? kWorkspace : 0}, most, count, out);
+      return CopyOut<int64_t>({d.engine == kTensor ? kWorkspace : 0}, most, count, out);
     case CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE:
-      if (d.engine != kCompiled) return Give<cudnnBackendBehaviorNote_t>({}, most, count, out);
-      return Give<cudnnBackendBehaviorNote_t>({CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}, most, count, out);
+      if (d.engine != kCompiled) return CopyOut<cudnnBackendBehaviorNote_t>({}, most, count, out);
+      return CopyOut<cudnnBackendBehaviorNote_t>({CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION}, most, count, out);
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
       std::vector<cudnnBackendNumericalNote_t> notes;
       if (d.engine == kTensor) notes = {CUDNN_NUMERICAL_NOTE_TENSOR_CORE};
       if (d.engine == kWinograd) notes = {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4};
       if (d.engine == kUnordered) notes = {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC};
-      return Give(notes, most, count, out);
+      return CopyOut(notes, most, count, out);
     }
     case CUDNN_ATTR_ENGINECFG_ENGINE: {
       Descriptor& engine = As(*static_cast<cudnnBackendDescriptor_t*>(out));

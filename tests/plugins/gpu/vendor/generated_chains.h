@@ -11,9 +11,9 @@
 
 #include "core/ops/op.h"
 #include "mge/plugin/elementwise.hpp"
-#include "tests/core/cli/command.h"
 #include "tests/plugins/gpu/run_time_compiler/twins.h"
 #include "tests/plugins/gpu/vendor/software_driver.h"
+#include "tests/support/command.h"
 
 namespace mge {
 

@@ -38,7 +38,7 @@ class DriverInSoftware {
   void Fail(const std::string& function, uint64_t call, int code) {
     Get<decltype(mge_driver_fail)>("mge_driver_fail")(function.c_str(), call, code);
   }
-  void Lose(int device) { Get<decltype(mge_driver_lose)>("mge_driver_lose")(device); }
+  void MarkLost(int device) { Get<decltype(mge_driver_lose)>("mge_driver_lose")(device); }
   void SetVersion(int version) { Get<decltype(mge_driver_set_version)>("mge_driver_set_version")(version); }
   int64_t Live() const { return Get<decltype(mge_driver_live)>("mge_driver_live")(); }
   // Returns the counts of all functions.

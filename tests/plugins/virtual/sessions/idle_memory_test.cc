@@ -144,7 +144,7 @@ TEST_P(MemoryInUse, ByAnotherRunIsAnErrorThatNamesThePeakAndTheSmallestLimit) {
     const std::shared_ptr<Session> session = SessionIn(Limited(limit));
     EXPECT_TRUE(RunBatch(*session, 256).ok());
     InstanceStore& store = InstanceStore::Of(*session->last_plan());
-    auto busy = store.Take();  // taken as by another run
+    auto busy = store.Acquire();  // taken as by another run
     EXPECT_TRUE(busy.ok());
     return RunBatch(*session, 256);
   };

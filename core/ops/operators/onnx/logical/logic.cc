@@ -16,11 +16,10 @@ constexpr OpDef Bits(std::string_view name, std::string_view doc, F) {
 }
 template <typename F>
 constexpr OpDef Logic(std::string_view name, std::string_view doc, F) {
-  return BinaryRow(name, doc, kBoolean,
-                   {.infer = CompareInfer,
-                    .eval = [](EvalContext& ctx) { return EvalBinary(ctx, kForBool, F{}); },
-                    .upgrade = UpgradeOldBroadcast,
-                    .traits = kCommutative});
+  return BinaryRow(
+      name, doc, kBoolean,
+      OldBroadcast({.eval = [](EvalContext& ctx) { return EvalBinary(ctx, kForBool, F{}); }, .traits = kCommutative}),
+      CompareInfer);
 }
 template <typename F>
 constexpr OpDef Comparison(std::string_view name, std::string_view doc, F, OpDef more) {
@@ -30,8 +29,7 @@ constexpr OpDef Comparison(std::string_view name, std::string_view doc, F, OpDef
 
 // Returns the row of a question about each element, which may be of any floating type.
 constexpr OpDef FloatTest(std::string_view name, std::string_view doc, EvalFn eval, OpDef more) {
-  more.infer = BoolOfFirst;
-  OpDef row = UnaryRow(name, doc, kFloating, kForFloating, eval, more);
+  OpDef row = UnaryRow(name, doc, kFloating, kForFloating, eval, more, BoolOfFirst);
   row.in_place = {};
   return row;
 }
@@ -77,18 +75,19 @@ constexpr OpDef kRows[] = {
         {.inputs = {{"X", kInteger}, {"Y", kInteger}},
          .outputs = {{"Z"}},
          .attrs = {{"direction", AttrType::kText, Presence::kRequired, "LEFT or RIGHT"}},
-         .infer = InferBitShift,
          .eval = EvalBitShift,
          .since = 11,
-         .examples = {"(T[3,5], T[5]@0:3) {direction=\"LEFT\"}", "(T[11], T[11]@0:3) {direction=\"RIGHT\"}"}}),
+         .examples = {"(T[3,5], T[5]@0:3) {direction=\"LEFT\"}", "(T[11], T[11]@0:3) {direction=\"RIGHT\"}"}},
+        InferBitShift),
     Bits("BitwiseAnd", "Bitwise and, with broadcasting.", [](auto a, auto b) { return a & b; }),
     UnaryRow("BitwiseNot", "Inverts every bit.", kInteger, kForInteger, [](auto x) { return ~x; }, {.since = 18}),
     Bits("BitwiseOr", "Bitwise or, with broadcasting.", [](auto a, auto b) { return a | b; }),
     Bits("BitwiseXor", "Bitwise exclusive or, with broadcasting.", [](auto a, auto b) { return a ^ b; }),
     CompareRow("Equal", "True if A equals B, with broadcasting. False for NaN.", kFixedSize | kStrings,
-               {.eval = EvalEqual, .upgrade = UpgradeOldBroadcast, .traits = kCommutative}),
-    Comparison("Greater", "True if A is greater than B, with broadcasting. False for NaN.",
-               [](auto a, auto b) { return a > b; }, {.upgrade = UpgradeOldBroadcast}),
+               OldBroadcast({.eval = EvalEqual, .traits = kCommutative})),
+    Comparison(
+        "Greater", "True if A is greater than B, with broadcasting. False for NaN.", [](auto a, auto b) { return a > b; },
+        OldBroadcast()),
     Comparison("GreaterOrEqual", "True if A is greater than or equal to B, with broadcasting. False for NaN.",
                [](auto a, auto b) { return a >= b; }, {.since = 12}),
     FloatTest("IsInf", "True if an element is infinite with a sign that the attributes select.", EvalIsInf,
@@ -99,8 +98,9 @@ constexpr OpDef kRows[] = {
     FloatTest("IsNaN", "True if an element is NaN.",
               [](EvalContext& ctx) { return EvalUnary<bool>(ctx, kForFloating, [](auto x) { return std::isnan(x); }); },
               {.since = 9}),
-    Comparison("Less", "True if A is less than B, with broadcasting. False for NaN.", [](auto a, auto b) { return a < b; },
-               {.upgrade = UpgradeOldBroadcast}),
+    Comparison(
+        "Less", "True if A is less than B, with broadcasting. False for NaN.", [](auto a, auto b) { return a < b; },
+        OldBroadcast()),
     Comparison("LessOrEqual", "True if A is less than or equal to B, with broadcasting. False for NaN.",
                [](auto a, auto b) { return a <= b; }, {.since = 12}),
     UnaryRow("Not", "Logical negation.", kBoolean, kForBool, [](bool x) { return !x; }, {}),

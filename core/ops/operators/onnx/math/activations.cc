@@ -79,27 +79,27 @@ constexpr OpDef kRows[] = {
     Floating("Celu", "max(0, x) + min(0, alpha * (exp(x / alpha) - 1)).",
              [](auto x, auto alpha) { return x < 0 ? alpha * std::expm1(x / alpha) : x; },
              {.attrs = {{"alpha", 1.0f, "the limit below 0, negated"}},
-              .gradient = Gives([](G& g) { return g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() / Alpha(g) + 1)); }),
+              .gradient = GradientOf([](G& g) { return g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() / Alpha(g) + 1)); }),
               .since = 12}),
     Floating("Elu", "x if it is positive, else alpha * (exp(x) - 1).",
              [](auto x, auto alpha) { return x < 0 ? alpha * std::expm1(x) : x; },
              {.attrs = {{"alpha", 1.0f, "the limit below 0, negated"}},
               .upgrade = DropConsumedInputs,
-              .gradient = Gives([](G& g) { return g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() + Alpha(g))); }),
+              .gradient = GradientOf([](G& g) { return g.Where(g.x() > 0, g.dy(), g.dy() * (g.y() + Alpha(g))); }),
               .examples = {"(T[3,7]) {alpha=0.5}", "(T[70001])", "(T[67]@special)"}}),
     Floating(
         "Gelu", "x times the Gaussian distribution function of x. With approximate = tanh, the approximation by tanh.",
         EvalGelu,
         {.attrs = {{"approximate", "none", "none or tanh"}},
-         .infer = InferGelu,
-         .gradient = Gives([](G& g) { return GeluGradient(g); }),
+         .gradient = GradientOf([](G& g) { return GeluGradient(g); }),
          .since = 20,
-         .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"}}),
+         .examples = {"(T[3,37])", "(T[41]) {approximate=\"tanh\"}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"}},
+        InferGelu),
     Floating("HardSigmoid", "max(0, min(1, alpha * x + beta)). NaN stays NaN.",
              [](auto x, auto alpha, auto beta) { return std::clamp(alpha * x + beta, decltype(x)(0), decltype(x)(1)); },
              {.attrs = {{"alpha", 0.2f, "the factor"}, {"beta", 0.5f, "the addend"}},
               .upgrade = DropConsumedInputs,
-              .gradient = Gives([](G& g) {
+              .gradient = GradientOf([](G& g) {
                 const Term inner = g.Where(g.y() < 1, g.dy() * Alpha(g), g.Number(0));
                 return g.Where(g.y() > 0, inner, g.Number(0));
               })}),
@@ -108,7 +108,7 @@ constexpr OpDef kRows[] = {
                using T = decltype(x);
                return x * std::max(T(0), std::min(T(1), x / 6 + T(0.5)));
              },
-             {.gradient = Gives([](G& g) {
+             {.gradient = GradientOf([](G& g) {
                 const Term inner = g.Where(g.x() < 3, g.dy() * (g.x() / 3 + 0.5), g.dy());
                 return g.Where(g.x() > -3, inner, g.Number(0));
               }),
@@ -117,52 +117,52 @@ constexpr OpDef kRows[] = {
              [](auto x, auto alpha) { return x < 0 ? alpha * x : x; },
              {.attrs = {{"alpha", 0.01f, "the slope below 0"}},
               .upgrade = DropConsumedInputs,
-              .gradient = Gives([](G& g) { return g.Where(g.x() > 0, g.dy(), g.dy() * Alpha(g)); })}),
+              .gradient = GradientOf([](G& g) { return g.Where(g.x() > 0, g.dy(), g.dy() * Alpha(g)); })}),
     Floating("Mish", "x * tanh(log(1 + exp(x))).", [](auto x) { return x * std::tanh(Softplus(x)); },
-             {.gradient = Gives([](G& g) {
+             {.gradient = GradientOf([](G& g) {
                 const Term t = Unary("Tanh", Unary("Softplus", g.x()));
                 return g.dy() * (t + g.x() * (1 - t * t) * Unary("Sigmoid", g.x()));
               }),
               .since = 18}),
     Numeric("Relu", "max(x, 0).", [](auto x) { return x < 0 ? decltype(x)(0) : x; },
-            {.upgrade = DropConsumedInputs, .gradient = Gives([](G& g) { return Passes(g, g.y() > 0); })}),
+            {.upgrade = DropConsumedInputs, .gradient = GradientOf([](G& g) { return Passes(g, g.y() > 0); })}),
     Floating("Selu", "gamma * (x if it is positive, else alpha * (exp(x) - 1)).",
              [](auto x, auto alpha, auto gamma) { return gamma * (x > 0 ? x : alpha * std::expm1(x)); },
              {.attrs = {{"alpha", 1.67326319217681884765625f, "the factor"},
                         {"gamma", 1.05070102214813232421875f, "the second factor"}},
               .upgrade = UpgradeSelu,
-              .gradient = Gives([](G& g) {
+              .gradient = GradientOf([](G& g) {
                 const double gamma = g.attrs().Float("gamma");
                 return g.dy() * g.Where(g.x() > 0, g.Number(gamma), g.y() + Alpha(g) * gamma);
               })}),
     Numeric("Shrink", "x + bias if x < -lambd, x - bias if x > lambd, else 0.", EvalShrink,
             {.attrs = {{"bias", 0.0f, "the addend"}, {"lambd", 0.5f, "the limit below which the result is 0"}},
-             .gradient = Gives([](G& g) { return Passes(g, Unary("Abs", g.x()) > g.attrs().Float("lambd")); }),
+             .gradient = GradientOf([](G& g) { return Passes(g, Unary("Abs", g.x()) > g.attrs().Float("lambd")); }),
              .since = 9,
              .examples = {"(T[3,7]) {lambd=0.5, bias=0.1}", "(T[70001]) {lambd=0.5}"}}),
     Floating("Sigmoid", "1 / (1 + exp(-x)).", [](auto x) { return Sigmoid(x); },
-             {.upgrade = DropConsumedInputs, .gradient = Gives([](G& g) { return g.dy() * g.y() * (1 - g.y()); })}),
+             {.upgrade = DropConsumedInputs, .gradient = GradientOf([](G& g) { return g.dy() * g.y() * (1 - g.y()); })}),
     Floating("Softplus", "log(1 + exp(x)), computed without overflow.", [](auto x) { return Softplus(x); },
-             {.gradient = Gives([](G& g) { return g.dy() * Unary("Sigmoid", g.x()); })}),
-    Floating("Softsign", "x / (1 + |x|).", [](auto x) { return x / (1 + std::abs(x)); }, {.gradient = Gives([](G& g) {
+             {.gradient = GradientOf([](G& g) { return g.dy() * Unary("Sigmoid", g.x()); })}),
+    Floating("Softsign", "x / (1 + |x|).", [](auto x) { return x / (1 + std::abs(x)); }, {.gradient = GradientOf([](G& g) {
                                                                                             const Term d =
                                                                                                 1 + Unary("Abs", g.x());
                                                                                             return g.dy() / (d * d);
                                                                                           })}),
     Floating("Swish", "x * sigmoid(alpha * x).", [](auto x, auto alpha) { return Swish(x, alpha); },
              {.attrs = {{"alpha", 1.0f, "the factor inside the sigmoid"}},
-              .gradient = Gives([](G& g) {
+              .gradient = GradientOf([](G& g) {
                 const Term s = Unary("Sigmoid", g.x() * Alpha(g));
                 return g.dy() * (s + g.y() * (1 - s) * Alpha(g));
               }),
               .since = 24,
               .examples = {"(T[3,37])", "(T[41]) {alpha=1.702}", "(T[70001])", "(T[67]@special)", "(T[37]@-100:100)"}}),
     Floating("Tanh", "Hyperbolic tangent.", [](auto x) { return std::tanh(x); },
-             {.upgrade = DropConsumedInputs, .gradient = Gives([](G& g) { return g.dy() * (1 - g.y() * g.y()); })}),
+             {.upgrade = DropConsumedInputs, .gradient = GradientOf([](G& g) { return g.dy() * (1 - g.y() * g.y()); })}),
     Floating("ThresholdedRelu", "x if it is greater than alpha, else 0.",
              [](auto x, auto alpha) { return x > alpha ? x : decltype(x)(0); },
              {.attrs = {{"alpha", 1.0f, "the limit up to which the result is 0"}},
-              .gradient = Gives([](G& g) { return Passes(g, g.x() > Alpha(g)); })}),
+              .gradient = GradientOf([](G& g) { return Passes(g, g.x() > Alpha(g)); })}),
 };
 
 }  // namespace

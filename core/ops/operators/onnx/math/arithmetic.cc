@@ -69,38 +69,38 @@ absl::Status EvalMod(EvalContext& ctx) {
 }
 
 absl::Status ModGradient(G& g) {
-  MGE_RETURN_IF_ERROR(g.GiveSum(0, g.dy()));
-  return g.wants(1) ? g.GiveSum(1, g.dy() * ((g.y() - g.x()) / g.x(1))) : absl::OkStatus();
+  MGE_RETURN_IF_ERROR(g.SetSum(0, g.dy()));
+  return g.wants(1) ? g.SetSum(1, g.dy() * ((g.y() - g.x()) / g.x(1))) : absl::OkStatus();
 }
 
 // Returns the gradient rule of an operator with the gradients `f(g)` and `h(g)`.
 template <typename F, typename H>
-constexpr GradientFn GiveBoth(F, H) {
+constexpr GradientFn GradientsOf(F, H) {
   return [](G& g) {
-    MGE_RETURN_IF_ERROR(g.GiveSum(0, F{}(g)));
-    return g.GiveSum(1, H{}(g));
+    MGE_RETURN_IF_ERROR(g.SetSum(0, F{}(g)));
+    return g.SetSum(1, H{}(g));
   };
 }
 
 constexpr OpDef kRows[] = {
     Arithmetic("Add", "A + B, with broadcasting. Integers wrap around.", Wraps([](auto a, auto b) { return a + b; }),
-               GiveBoth([](G& g) { return g.dy(); }, [](G& g) { return g.dy(); }),
-               {.upgrade = UpgradeOldBroadcast, .traits = kCommutative}),
-    Arithmetic("Div", "A / B, with broadcasting. Integers are rounded towards zero and wrap around.",
-               [](EvalContext& ctx) { return EvalDivision(ctx, [](auto a, auto b) { return Quotient(a, b); }); },
-               GiveBoth([](G& g) { return g.dy() / g.x(1); }, [](G& g) { return -g.dy() * g.y() / g.x(1); }),
-               {.upgrade = UpgradeOldBroadcast,
-                .examples = {"(T[2,3,7], T[7]@1:5)", "(T[3,1], T[1,5]@1:5)", "(T[67]@-9:9, T[]@2:3)",
-                             "(T[70001], T[70001]@1:5)", "(T[67]@special, T[67]@special)", "(T[3,7]@1:5, =0)"}}),
+               GradientsOf([](G& g) { return g.dy(); }, [](G& g) { return g.dy(); }),
+               OldBroadcast({.traits = kCommutative})),
+    Arithmetic(
+        "Div", "A / B, with broadcasting. Integers are rounded towards zero and wrap around.",
+        [](EvalContext& ctx) { return EvalDivision(ctx, [](auto a, auto b) { return Quotient(a, b); }); },
+        GradientsOf([](G& g) { return g.dy() / g.x(1); }, [](G& g) { return -g.dy() * g.y() / g.x(1); }),
+        OldBroadcast({.examples = {"(T[2,3,7], T[7]@1:5)", "(T[3,1], T[1,5]@1:5)", "(T[67]@-9:9, T[]@2:3)",
+                                   "(T[70001], T[70001]@1:5)", "(T[67]@special, T[67]@special)", "(T[3,7]@1:5, =0)"}})),
     Arithmetic("Mod", "Remainder with the sign of B. With fmod = 1, it has the sign of A.", EvalMod, ModGradient,
                {.attrs = {{"fmod", 0, "not 0: the sign is that of the dividend"}},
                 .since = 10,
                 .examples = {"(T[2,3,7], T[7]@1:5) {fmod=1}", "(T[31], T[31]@1:5)", "(T[70001]@0:9, T[70001]@1:5)"}}),
     Arithmetic("Mul", "A * B, with broadcasting. Integers wrap around.", Wraps([](auto a, auto b) { return a * b; }),
-               GiveBoth([](G& g) { return g.dy() * g.x(1); }, [](G& g) { return g.dy() * g.x(0); }),
-               {.upgrade = UpgradeOldBroadcast, .traits = kCommutative}),
+               GradientsOf([](G& g) { return g.dy() * g.x(1); }, [](G& g) { return g.dy() * g.x(0); }),
+               OldBroadcast({.traits = kCommutative})),
     Arithmetic("Sub", "A - B, with broadcasting. Integers wrap around.", Wraps([](auto a, auto b) { return a - b; }),
-               GiveBoth([](G& g) { return g.dy(); }, [](G& g) { return -g.dy(); }), {.upgrade = UpgradeOldBroadcast}),
+               GradientsOf([](G& g) { return g.dy(); }, [](G& g) { return -g.dy(); }), OldBroadcast()),
 };
 
 }  // namespace

@@ -65,7 +65,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(0, g.Where(Binary("Equal", g.x(), g.y()).id(), g.dy(), g.Number(0)));
+  return g.Set(0, g.Where(Binary("Equal", g.x(), g.y()).id(), g.dy(), g.Number(0)));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ absl::Status EvalCumulative(EvalContext& ctx, int start, Step step) {
 absl::Status SumGradient(GradientContext& g) {
   Attributes attrs = IntAttribute("exclusive", g.attrs().Int("exclusive"));
   attrs.Set("reverse", int64_t{g.attrs().Int("reverse") == 0});
-  return g.Give(0, g.Of("CumSum", {g.dy().id(), g.x(1).id()}, std::move(attrs)));
+  return g.Set(0, g.Of("CumSum", {g.dy().id(), g.x(1).id()}, std::move(attrs)));
 }
 
 constexpr OpDef Row(std::string_view name, std::string_view doc, OpDef more) {

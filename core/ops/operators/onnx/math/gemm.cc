@@ -122,13 +122,13 @@ absl::Status Gradient(GradientContext& g) {
   };
   const Term a = g.x(0), b = g.x(1), dy = g.dy();
   if (g.wants(0)) {
-    MGE_RETURN_IF_ERROR(g.Give(0, transposed_a ? product(b, transposed_b, dy, true) : product(dy, false, b, !transposed_b)));
+    MGE_RETURN_IF_ERROR(g.Set(0, transposed_a ? product(b, transposed_b, dy, true) : product(dy, false, b, !transposed_b)));
   }
   if (g.wants(1)) {
-    MGE_RETURN_IF_ERROR(g.Give(1, transposed_b ? product(dy, true, a, transposed_a) : product(a, !transposed_a, dy, false)));
+    MGE_RETURN_IF_ERROR(g.Set(1, transposed_b ? product(dy, true, a, transposed_a) : product(a, !transposed_a, dy, false)));
   }
   const double beta = g.attrs().Float("beta");
-  return g.wants(2) ? g.GiveSum(2, beta == 1 ? dy : dy * beta) : absl::OkStatus();
+  return g.wants(2) ? g.SetSum(2, beta == 1 ? dy : dy * beta) : absl::OkStatus();
 }
 
 }  // namespace

@@ -65,13 +65,13 @@ absl::Status Gradient(GradientContext& g) {
   const int64_t wide_a = std::max<int64_t>(rank_a, 2), wide_b = std::max<int64_t>(rank_b, 2);
   if (g.wants(0)) {
     const Term da = g.SumTo(Binary("MatMul", dy, Swapped(b, wide_b)), a);
-    MGE_RETURN_IF_ERROR(g.Give(0, rank_a == 1 ? g.ReshapeLike(da, g.x(0)) : da));
+    MGE_RETURN_IF_ERROR(g.Set(0, rank_a == 1 ? g.ReshapeLike(da, g.x(0)) : da));
   }
   if (!g.wants(1)) return absl::OkStatus();
   const bool flat = wide_b == 2 && wide_a > 2;
   const Term db =
       flat ? Binary("MatMul", Swapped(rows(a), 2), rows(dy)) : g.SumTo(Binary("MatMul", Swapped(a, wide_a), dy), b);
-  return g.Give(1, rank_b == 1 ? g.ReshapeLike(db, g.x(1)) : db);
+  return g.Set(1, rank_b == 1 ? g.ReshapeLike(db, g.x(1)) : db);
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ absl::Status Upgrade(Graph&, Node& node) {
 constexpr TypeSet kTypes = kFloating | TypeSet{DType::kI32, DType::kI64, DType::kU32, DType::kU64};
 
 absl::Status Gradient(GradientContext& g) {
-  MGE_RETURN_IF_ERROR(g.Give(0, g.Where(g.x() > 0, g.dy(), g.dy() * g.x(1))));
-  return g.GiveSum(1, g.Where(g.x() > 0, g.Number(0), g.dy() * g.x(0)));
+  MGE_RETURN_IF_ERROR(g.Set(0, g.Where(g.x() > 0, g.dy(), g.dy() * g.x(1))));
+  return g.SetSum(1, g.Where(g.x() > 0, g.Number(0), g.dy() * g.x(0)));
 }
 
 }  // namespace

@@ -75,10 +75,10 @@ absl::Status Eval(EvalContext& ctx) {
 // By the exponent, the gradient is 0 where the base is not positive.
 absl::Status Gradient(GradientContext& g) {
   const Term base = g.x(0), exponent = g.type(1).dtype == g.type(0).dtype ? g.x(1) : g.CastTo(g.x(1), g.type(0).dtype);
-  MGE_RETURN_IF_ERROR(g.GiveSum(0, g.dy() * exponent * Binary("Pow", base, exponent - 1)));
+  MGE_RETURN_IF_ERROR(g.SetSum(0, g.dy() * exponent * Binary("Pow", base, exponent - 1)));
   if (!g.wants(1)) return absl::OkStatus();
   const Term logarithm = Unary("Log", g.Where(base > 0, base, g.Number(1)));
-  return g.GiveSum(1, g.dy() * g.y() * logarithm);
+  return g.SetSum(1, g.dy() * g.y() * logarithm);
 }
 
 }  // namespace

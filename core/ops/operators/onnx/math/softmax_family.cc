@@ -48,12 +48,12 @@ absl::Status EvalSoftmax(EvalContext& ctx) {
 
 absl::Status LogSoftmaxGradient(GradientContext& g) {
   const Ints axis = {g.attrs().Int("axis")};
-  return g.Give(0, g.dy() - Unary("Exp", g.y()) * g.Sum(g.dy(), axis));
+  return g.Set(0, g.dy() - Unary("Exp", g.y()) * g.Sum(g.dy(), axis));
 }
 
 absl::Status SoftmaxGradient(GradientContext& g) {
   const Ints axis = {g.attrs().Int("axis")};
-  return g.Give(0, g.y() * (g.dy() - g.Sum(g.dy() * g.y(), axis)));
+  return g.Set(0, g.y() * (g.dy() - g.Sum(g.dy() * g.y(), axis)));
 }
 
 constexpr OpDef Row(std::string_view name, std::string_view doc, EvalFn eval, GradientFn gradient,

@@ -82,7 +82,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 absl::Status Gradient(GradientContext& g) {
   Attributes attrs = IntAttribute("axis", g.attrs().Int("axis"));
   attrs.Set("reduction", std::string("add"));
-  return g.Give(0, g.Of("ScatterElements", {g.Fill(0, g.x()).id(), g.y(1).id(), g.dy().id()}, std::move(attrs)));
+  return g.Set(0, g.Of("ScatterElements", {g.Fill(0, g.x()).id(), g.y(1).id(), g.dy().id()}, std::move(attrs)));
 }
 
 }  // namespace

@@ -51,13 +51,13 @@ absl::Status ShareGradient(G& g) {
   Term count = equal[0];
   for (size_t i = 1; i < equal.size(); ++i) count = count + equal[i];
   for (int i = 0; i < g.input_count(); ++i) {
-    MGE_RETURN_IF_ERROR(g.GiveSum(i, g.dy() * equal[static_cast<size_t>(i)] / count));
+    MGE_RETURN_IF_ERROR(g.SetSum(i, g.dy() * equal[static_cast<size_t>(i)] / count));
   }
   return absl::OkStatus();
 }
 
-absl::Status GiveAll(G& g, const Term& gradient) {
-  for (int i = 0; i < g.input_count(); ++i) MGE_RETURN_IF_ERROR(g.GiveSum(i, gradient));
+absl::Status SetAll(G& g, const Term& gradient) {
+  for (int i = 0; i < g.input_count(); ++i) MGE_RETURN_IF_ERROR(g.SetSum(i, gradient));
   return absl::OkStatus();
 }
 
@@ -90,7 +90,7 @@ constexpr OpDef kRows[] = {
                       "(T[3,7], =0)"}}),
     Row("Mean", "Mean of all inputs, with broadcasting.", "mean", kFloating,
         {.eval = EvalMean,
-         .gradient = [](G& g) { return GiveAll(g, g.dy() / g.input_count()); },
+         .gradient = [](G& g) { return SetAll(g, g.dy() / g.input_count()); },
          .examples = {"(T[3,7], T[7], T[3,1])", "(T[70001], T[70001])", "(T[67]@special, T[67]@special)", "(T[3,7], =0)"}}),
     Row("Min", "The smallest of all inputs, with broadcasting. NaN if one of them is NaN.", "min", kNumeric,
         {.eval =
@@ -102,7 +102,7 @@ constexpr OpDef kRows[] = {
                       "(T[3,7], =0)"}}),
     Row("Sum", "Sum of all inputs, with broadcasting.", "sum", kFloating,
         {.eval = [](EvalContext& ctx) { return EvalVariadic(ctx, kForFloating, [](auto a, auto b) { return a + b; }); },
-         .gradient = [](G& g) { return GiveAll(g, g.dy()); },
+         .gradient = [](G& g) { return SetAll(g, g.dy()); },
          .examples = {"(T[3,7], T[7], T[3,1])", "(T[37], T[37])", "(T[70001], T[70001])", "(T[67]@special, T[67]@special)",
                       "(T[3,7], =0, T[7])"}}),
 };

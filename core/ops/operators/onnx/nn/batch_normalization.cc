@@ -168,14 +168,14 @@ absl::Status Gradient(GradientContext& g) {
   if (g.attrs().Int("training_mode") != 0) {
     const std::vector<ValueId> gradients =
         g.AddOurs("BatchNormalizationGradient", {g.dy().id(), g.x().id(), g.x(1).id()}, 3, OneAttribute("epsilon", epsilon));
-    for (int i = 0; i < 3; ++i) MGE_RETURN_IF_ERROR(g.Give(i, {g, gradients[static_cast<size_t>(i)]}));
+    for (int i = 0; i < 3; ++i) MGE_RETURN_IF_ERROR(g.Set(i, {g, gradients[static_cast<size_t>(i)]}));
     return absl::OkStatus();
   }
   const PerChannel channels(g, rank);
   const Term scale = 1 / Unary("Sqrt", channels.Wide(g.x(4)) + epsilon);
-  MGE_RETURN_IF_ERROR(g.Give(0, g.dy() * channels.Wide(g.x(1)) * scale));
-  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * ((g.x() - channels.Wide(g.x(3))) * scale))));
-  return g.Give(2, channels.Sum(g.dy()));
+  MGE_RETURN_IF_ERROR(g.Set(0, g.dy() * channels.Wide(g.x(1)) * scale));
+  MGE_RETURN_IF_ERROR(g.Set(1, channels.Sum(g.dy() * ((g.x() - channels.Wide(g.x(3))) * scale))));
+  return g.Set(2, channels.Sum(g.dy()));
 }
 
 }  // namespace

@@ -49,12 +49,12 @@ absl::Status Eval(EvalContext& ctx) {
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   if (g.wants(0)) {
-    MGE_RETURN_IF_ERROR(g.Give(0, {g, g.AddOurs("ConvInputGradient", {g.dy().id(), g.x(1).id(), g.x(0).id()}, g.attrs())}));
+    MGE_RETURN_IF_ERROR(g.Set(0, {g, g.AddOurs("ConvInputGradient", {g.dy().id(), g.x(1).id(), g.x(0).id()}, g.attrs())}));
   }
   if (g.wants(1)) {
-    MGE_RETURN_IF_ERROR(g.Give(1, {g, g.AddOurs("ConvWeightGradient", {g.x(0).id(), g.dy().id(), g.x(1).id()}, g.attrs())}));
+    MGE_RETURN_IF_ERROR(g.Set(1, {g, g.AddOurs("ConvWeightGradient", {g.x(0).id(), g.dy().id(), g.x(1).id()}, g.attrs())}));
   }
-  return g.wants(2) ? g.Give(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
+  return g.wants(2) ? g.Set(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
 }
 
 }  // namespace

@@ -138,11 +138,11 @@ absl::Status Gradient(GradientContext& g) {
     window.Set("pads", pads);
     window.Remove("output_padding");
   }
-  if (g.wants(0)) MGE_RETURN_IF_ERROR(g.Give(0, g.Of("Conv", {g.dy().id(), g.x(1).id()}, window)));
+  if (g.wants(0)) MGE_RETURN_IF_ERROR(g.Set(0, g.Of("Conv", {g.dy().id(), g.x(1).id()}, window)));
   if (g.wants(1)) {
-    MGE_RETURN_IF_ERROR(g.Give(1, {g, g.AddOurs("ConvWeightGradient", {g.dy().id(), g.x(0).id(), g.x(1).id()}, window)}));
+    MGE_RETURN_IF_ERROR(g.Set(1, {g, g.AddOurs("ConvWeightGradient", {g.dy().id(), g.x(0).id(), g.x(1).id()}, window)}));
   }
-  return g.wants(2) ? g.Give(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
+  return g.wants(2) ? g.Set(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
 }
 
 }  // namespace

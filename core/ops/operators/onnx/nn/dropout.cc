@@ -68,7 +68,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::Status Gradient(GradientContext& g) {
   const Tensor *ratio = g.constant(1), *training = g.constant(2);
-  if (!g.has_input(2) || (training && !training->Data<bool>()[0])) return g.Give(0, g.dy());
+  if (!g.has_input(2) || (training && !training->Data<bool>()[0])) return g.Set(0, g.dy());
   if (!training || (g.has_input(1) && !ratio)) return g.Unsupported("a Dropout whose ratio or mode is not constant");
   double dropped = 0.5;
   if (ratio)
@@ -77,7 +77,7 @@ absl::Status Gradient(GradientContext& g) {
       dropped = static_cast<double>(static_cast<Compute<T>>(ratio->Data<T>()[0]));
     });
   if (dropped >= 1) return absl::OkStatus();
-  return g.Give(0, g.dy() * g.CastTo(g.y(1), g.type(0).dtype) / (1 - dropped));
+  return g.Set(0, g.dy() * g.CastTo(g.y(1), g.type(0).dtype) / (1 - dropped));
 }
 
 }  // namespace

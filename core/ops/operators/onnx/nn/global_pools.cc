@@ -16,7 +16,7 @@ absl::Status EvalGlobalAveragePool(EvalContext& ctx) {
 
 absl::Status GlobalAveragePoolGradient(GradientContext& g) {
   const Term elements = g.CastTo(Unary("Size", g.x()), g.dtype()) / g.CastTo(Unary("Size", g.dy()), g.dtype());
-  return g.Give(0, g.Of("Expand", {(g.dy() / elements).id(), g.ShapeOf(g.x())}));
+  return g.Set(0, g.Of("Expand", {(g.dy() / elements).id(), g.ShapeOf(g.x())}));
 }
 
 absl::Status UpgradeGlobalLpPool(Graph&, Node& node) { return UpgradeNorm(node); }
@@ -48,7 +48,7 @@ absl::Status EvalGlobalMaxPool(EvalContext& ctx) {
 // Divides the gradient among the largest elements.
 absl::Status GlobalMaxPoolGradient(GradientContext& g) {
   const Term y = g.y(), largest = g.CastTo(Binary("Equal", g.x(), y), g.dtype());
-  return g.Give(0, largest * (g.dy() / g.SumTo(largest, y)));
+  return g.Set(0, largest * (g.dy() / g.SumTo(largest, y)));
 }
 
 constexpr OpDef kRows[] = {

@@ -70,9 +70,9 @@ absl::Status Gradient(GradientContext& g) {
   auto grouped = [&](const Term& x) { return g.Of("Reshape", {x.id(), g.Integers({0, g.attrs().Int("num_groups"), -1})}); };
   const Normalized n(g, grouped(g.x()), {2}, g.attrs().Float("epsilon"));
   const PerChannel channels(g, rank);
-  MGE_RETURN_IF_ERROR(g.Give(0, g.ReshapeLike(n.Gradient(grouped(g.dy() * channels.Wide(g.x(1)))), g.x())));
-  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * g.ReshapeLike(n.x, g.x()))));
-  return g.Give(2, channels.Sum(g.dy()));
+  MGE_RETURN_IF_ERROR(g.Set(0, g.ReshapeLike(n.Gradient(grouped(g.dy() * channels.Wide(g.x(1)))), g.x())));
+  MGE_RETURN_IF_ERROR(g.Set(1, channels.Sum(g.dy() * g.ReshapeLike(n.x, g.x()))));
+  return g.Set(2, channels.Sum(g.dy()));
 }
 
 }  // namespace

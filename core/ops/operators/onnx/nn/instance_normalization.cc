@@ -51,9 +51,9 @@ absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   const Normalized n(g, g.x(), AxesFrom(2, rank), g.attrs().Float("epsilon"));
   const PerChannel channels(g, rank);
-  MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(g.dy() * channels.Wide(g.x(1)))));
-  MGE_RETURN_IF_ERROR(g.Give(1, channels.Sum(g.dy() * n.x)));
-  return g.Give(2, channels.Sum(g.dy()));
+  MGE_RETURN_IF_ERROR(g.Set(0, n.Gradient(g.dy() * channels.Wide(g.x(1)))));
+  MGE_RETURN_IF_ERROR(g.Set(1, channels.Sum(g.dy() * n.x)));
+  return g.Set(2, channels.Sum(g.dy()));
 }
 
 }  // namespace

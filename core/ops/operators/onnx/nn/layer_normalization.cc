@@ -87,9 +87,9 @@ absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   MGE_ASSIGN_OR_RETURN(const int64_t axis, NormalizeAxis(g.attrs().Int("axis"), static_cast<size_t>(rank)));
   const Normalized n(g, g.x(), AxesFrom(axis, rank), g.attrs().Float("epsilon"));
-  MGE_RETURN_IF_ERROR(g.Give(0, n.Gradient(g.dy() * g.x(1))));
-  MGE_RETURN_IF_ERROR(g.GiveSum(1, g.dy() * n.x));
-  return g.wants(2) ? g.GiveSum(2, g.dy()) : absl::OkStatus();
+  MGE_RETURN_IF_ERROR(g.Set(0, n.Gradient(g.dy() * g.x(1))));
+  MGE_RETURN_IF_ERROR(g.SetSum(1, g.dy() * n.x));
+  return g.wants(2) ? g.SetSum(2, g.dy()) : absl::OkStatus();
 }
 
 }  // namespace

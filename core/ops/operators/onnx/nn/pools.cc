@@ -81,7 +81,7 @@ absl::Status AveragePoolGradient(GradientContext& g) {
   }
   window.Set("group", channels);
   const Term ones = g.Of("Expand", {g.Number(1).id(), g.Integers(weights)});
-  return g.Give(0, {g, g.AddOurs("ConvInputGradient", {dy.id(), ones.id(), g.x().id()}, std::move(window))});
+  return g.Set(0, {g, g.AddOurs("ConvInputGradient", {dy.id(), ones.id(), g.x().id()}, std::move(window))});
 }
 
 absl::Status UpgradeLpPool(Graph&, Node& node) { return UpgradeNorm(node); }
@@ -183,7 +183,7 @@ absl::Status EvalMaxPool(EvalContext& ctx) {
 
 absl::Status MaxPoolGradient(GradientContext& g) {
   if (g.attrs().Int("storage_order") != 0) return g.Unsupported("a MaxPool with storage_order 1");
-  return g.Give(0, {g, g.AddOurs("MaxPoolGradient", {g.dy().id(), g.y(1).id(), g.x().id()}, g.attrs())});
+  return g.Set(0, {g, g.AddOurs("MaxPoolGradient", {g.dy().id(), g.y(1).id(), g.x().id()}, g.attrs())});
 }
 
 constexpr OpDef kRows[] = {

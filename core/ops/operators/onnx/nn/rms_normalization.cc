@@ -60,8 +60,8 @@ absl::Status Gradient(GradientContext& g) {
   const Ints axes = AxesFrom(axis, rank);
   const Term scale = 1 / Unary("Sqrt", g.Mean(g.x() * g.x(), axes) + g.attrs().Float("epsilon"));
   const Term x = g.x() * scale, d = g.dy() * g.x(1);
-  MGE_RETURN_IF_ERROR(g.Give(0, scale * (d - x * g.Mean(d * x, axes))));
-  return g.GiveSum(1, g.dy() * x);
+  MGE_RETURN_IF_ERROR(g.Set(0, scale * (d - x * g.Mean(d * x, axes))));
+  return g.SetSum(1, g.dy() * x);
 }
 
 }  // namespace

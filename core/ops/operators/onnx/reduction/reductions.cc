@@ -111,9 +111,9 @@ absl::Status EvalLogSumExp(EvalContext& ctx) {
 
 // The gradient is `f(g, r)`.
 template <typename F>
-constexpr GradientFn GivesOf(F) {
+constexpr GradientFn ReductionGradient(F) {
   static_assert(std::is_empty_v<F>);
-  return [](G& g) { return g.Give(0, F{}(g, Reduced(g))); };
+  return [](G& g) { return g.Set(0, F{}(g, Reduced(g))); };
 }
 constexpr auto kShare = [](G&, const Reduced& r) { return r.Share(); };
 
@@ -135,36 +135,36 @@ constexpr OpDef Row(std::string_view name, std::string_view doc, EvalFn eval, Gr
 constexpr OpDef kRows[] = {
     Row("ReduceL1", "Sum of absolute values along axes.",
         Sums([](auto sum, auto x) { return AddWrapping(sum, x < 0 ? MulWrapping(x, decltype(x)(-1)) : x); }, kSame),
-        GivesOf([](G& g, const Reduced& r) { return r.dy() * Unary("Sign", g.x()); })),
+        ReductionGradient([](G& g, const Reduced& r) { return r.dy() * Unary("Sign", g.x()); })),
     Row("ReduceL2", "Square root of the sum of squares along axes.",
         Sums(kSquares, [](auto sum) { return std::sqrt(static_cast<double>(sum)); }),
-        GivesOf([](G& g, const Reduced& r) { return r.dy() * g.x() / r.y(); })),
+        ReductionGradient([](G& g, const Reduced& r) { return r.dy() * g.x() / r.y(); })),
     Row("ReduceLogSum", "Logarithm of the sum along axes.",
         Sums(kSum, [](auto sum) { return std::log(static_cast<double>(sum)); }),
-        GivesOf([](G&, const Reduced& r) { return r.Spread(r.dy() / Unary("Exp", r.y())); }),
+        ReductionGradient([](G&, const Reduced& r) { return r.Spread(r.dy() / Unary("Exp", r.y())); }),
         {"(T[3,5,7]@0.5:2, int64[1]<1>)", "(T[2,3,4]@0.5:2)"}),
     Row("ReduceLogSumExp", "Logarithm of the sum of exponentials along axes.", EvalLogSumExp,
-        GivesOf([](G& g, const Reduced& r) { return r.dy() * Unary("Exp", g.x() - r.y()); }),
+        ReductionGradient([](G& g, const Reduced& r) { return r.dy() * Unary("Exp", g.x() - r.y()); }),
         {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37]@-100:100, int64[1]<1>)"}),
     Row("ReduceMax", "The largest element along axes. NaN if one of them is NaN.",
-        Extremum<true>([](auto a, auto b) { return a > b; }), GivesOf(kShare),
+        Extremum<true>([](auto a, auto b) { return a > b; }), ReductionGradient(kShare),
         {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[2,3,5,7])", "(T[2,20011], int64[1]<-1>)"}, kFixedSize),
     Row("ReduceMean", "Mean along axes. Integers are rounded towards zero.", EvalMean,
-        GivesOf([](G&, const Reduced& r) { return r.Spread(r.dy() / r.Count()); }),
+        ReductionGradient([](G&, const Reduced& r) { return r.Spread(r.dy() / r.Count()); }),
         {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37], int64[1]<-1>) {keepdims=0}"}),
     Row("ReduceMin", "The smallest element along axes. NaN if one of them is NaN.",
-        Extremum<false>([](auto a, auto b) { return a < b; }), GivesOf(kShare),
+        Extremum<false>([](auto a, auto b) { return a < b; }), ReductionGradient(kShare),
         {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37], int64[1]<-1>)"}, kFixedSize),
     Row("ReduceProd", "Product along axes. Integers wrap around.",
         Evaluator([](auto) { return 1; }, [](auto product, auto x) { return MulWrapping(product, x); }, kSame, kForNumeric),
-        GivesOf([](G& g, const Reduced& r) { return r.dy() * r.y() / g.x(); }),
+        ReductionGradient([](G& g, const Reduced& r) { return r.dy() * r.y() / g.x(); }),
         {"(T[3,5,4]@0.5:1.5, int64[1]<1>)", "(T[2,3,4]@0.5:1.5)"}),
     Row("ReduceSum", "Sum along axes. Integers wrap around.", Sums(kSum, kSame),
-        GivesOf([](G&, const Reduced& r) { return r.Spread(r.dy()); }),
+        ReductionGradient([](G&, const Reduced& r) { return r.Spread(r.dy()); }),
         {"(T[3,5,7], int64[1]<1>)", "(T[3,37], int64[1]<-1>) {keepdims=0}", "(T[2,3,5,7])", "(T[5,1,3], int64[2]<0,2>)",
          "(T[2,20011], int64[1]<-1>)", "(T[5003,2], int64[1]<0>)"}),
     Row("ReduceSumSquare", "Sum of squares along axes.", Sums(kSquares, kSame),
-        GivesOf([](G& g, const Reduced& r) { return r.dy() * g.x() * 2; })),
+        ReductionGradient([](G& g, const Reduced& r) { return r.dy() * g.x() * 2; })),
 };
 
 }  // namespace

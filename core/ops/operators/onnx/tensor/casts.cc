@@ -115,7 +115,7 @@ constexpr OpDef kRows[] = {
      .infer = InferCast,
      .eval = EvalCast,
      .upgrade = UpgradeCast,
-     .gradient = [](GradientContext& g) { return g.Give(0, g.CastTo(g.dy(), g.type(0).dtype)); },
+     .gradient = [](GradientContext& g) { return g.Set(0, g.CastTo(g.dy(), g.type(0).dtype)); },
      .traits = kElementwise,
      .examples = {"(T[3,37]@0:3) {to=1}", "(T[70001]@0:3) {to=1}", "(T[67]@special) {to=11}", "(T[41]) {to=7}",
                   "(T[41]@0:4) {to=10}", "(T[67]@special) {to=10}", "(T[5,3]) {to=9}", "(T[67]@special) {to=9}",
@@ -128,7 +128,7 @@ constexpr OpDef kRows[] = {
                {"round_mode", "up", "of float8, which is not supported"}},
      .infer = InferCastLike,
      .eval = EvalCastLike,
-     .gradient = [](GradientContext& g) { return g.Give(0, g.CastTo(g.dy(), g.type(0).dtype)); },
+     .gradient = [](GradientContext& g) { return g.Set(0, g.CastTo(g.dy(), g.type(0).dtype)); },
      .since = 15,
      .examples = {"(T[3,37]@0:3, float32[1])", "(T[9]@0:4, int32[1])"}},
 };

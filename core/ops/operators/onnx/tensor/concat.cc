@@ -93,7 +93,7 @@ absl::Status Gradient(GradientContext& g) {
   }
   const ValueId split = g.Add("Concat", sizes, IntAttribute("axis", 0));
   const std::vector<ValueId> parts = g.Add("Split", {g.dy().id(), split}, sizes.size(), IntAttribute("axis", axis));
-  for (int i = 0; i < g.input_count(); ++i) MGE_RETURN_IF_ERROR(g.Give(i, {g, parts[static_cast<size_t>(i)]}));
+  for (int i = 0; i < g.input_count(); ++i) MGE_RETURN_IF_ERROR(g.Set(i, {g, parts[static_cast<size_t>(i)]}));
   return absl::OkStatus();
 }
 

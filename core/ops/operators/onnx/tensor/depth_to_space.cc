@@ -83,11 +83,11 @@ absl::Status EvalSpaceToDepth(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-// Gives the result of the inverse operator.
-absl::Status GiveInverse(GradientContext& g, const char* inverse) {
+// Sets the gradient to the result of the inverse operator.
+absl::Status SetInverse(GradientContext& g, const char* inverse) {
   Attributes attrs = IntAttribute("blocksize", g.attrs().Int("blocksize"));
   attrs.Set("mode", g.attrs().Text("mode"));
-  return g.Give(0, g.Of(inverse, {g.dy().id()}, std::move(attrs)));
+  return g.Set(0, g.Of(inverse, {g.dy().id()}, std::move(attrs)));
 }
 
 constexpr OpDef Row(std::string_view name, std::string_view doc, OpDef more) {
@@ -104,12 +104,12 @@ constexpr OpDef kRows[] = {
     Row("DepthToSpace", "Moves blocks of channels into blocks of pixels.",
         {.infer = Infer<DepthToSpaceShape>,
          .eval = EvalDepthToSpace,
-         .gradient = [](GradientContext& g) { return GiveInverse(g, "SpaceToDepth"); },
+         .gradient = [](GradientContext& g) { return SetInverse(g, "SpaceToDepth"); },
          .examples = {"(T[2,8,3,5]) {blocksize=2}", "(T[1,8,3,2]) {blocksize=2, mode=\"CRD\"}"}}),
     Row("SpaceToDepth", "Moves blocks of pixels into blocks of channels.",
         {.infer = Infer<SpaceToDepthShape>,
          .eval = EvalSpaceToDepth,
-         .gradient = [](GradientContext& g) { return GiveInverse(g, "DepthToSpace"); },
+         .gradient = [](GradientContext& g) { return SetInverse(g, "DepthToSpace"); },
          .examples = {"(T[2,3,4,6]) {blocksize=2}", "(T[2,3,4,6]) {blocksize=2, mode=\"CRD\"}"}}),
 };
 

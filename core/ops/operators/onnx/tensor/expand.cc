@@ -32,7 +32,7 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::Status Gradient(GradientContext& g) { return g.GiveSum(0, g.dy()); }
+absl::Status Gradient(GradientContext& g) { return g.SetSum(0, g.dy()); }
 
 }  // namespace
 

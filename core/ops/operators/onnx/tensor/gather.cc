@@ -55,7 +55,7 @@ absl::Status Gradient(GradientContext& g) {
   auto scatter = [&](const Term& zeros, const Term& updates) {
     return g.Of("ScatterND", {zeros.id(), indices.id(), updates.id()}, OneAttribute("reduction", std::string("add")));
   };
-  if (axis == 0) return g.Give(0, scatter(g.Fill(0, g.x()), g.dy()));
+  if (axis == 0) return g.Set(0, scatter(g.Fill(0, g.x()), g.dy()));
   Ints front, updates_front;  // the axis first, then the others
   for (int64_t i = 0; i < rank_of_indices; ++i) updates_front.push_back(axis + i);
   front.push_back(axis);
@@ -67,7 +67,7 @@ absl::Status Gradient(GradientContext& g) {
   Ints back(front.size());
   for (size_t i = 0; i < front.size(); ++i) back[static_cast<size_t>(front[i])] = static_cast<int64_t>(i);
   auto moved = [&](const Term& x, const Ints& perm) { return g.Of("Transpose", {x.id()}, OneAttribute("perm", perm)); };
-  return g.Give(0, moved(scatter(moved(g.Fill(0, g.x()), front), moved(g.dy(), updates_front)), back));
+  return g.Set(0, moved(scatter(moved(g.Fill(0, g.x()), front), moved(g.dy(), updates_front)), back));
 }
 
 }  // namespace

@@ -74,9 +74,9 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  if (g.attrs().Int("batch_dims") != 0) return g.GiveByReplacement();
-  return g.Give(0, g.Of("ScatterND", {g.Fill(0, g.x()).id(), g.x(1).id(), g.dy().id()},
-                        OneAttribute("reduction", std::string("add"))));
+  if (g.attrs().Int("batch_dims") != 0) return g.SetByReplacement();
+  return g.Set(0, g.Of("ScatterND", {g.Fill(0, g.x()).id(), g.x(1).id(), g.dy().id()},
+                       OneAttribute("reduction", std::string("add"))));
 }
 
 // Adds the coordinates of the batch in front of the indices.

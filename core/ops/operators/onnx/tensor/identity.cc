@@ -9,7 +9,7 @@ absl::Status Eval(EvalContext& ctx) { return ctx.SetOutput(0, ctx.value(0)); }
 
 absl::Status Upgrade(Graph& graph, Node& node) { return DropConsumedInputs(graph, node); }
 
-absl::Status Gradient(GradientContext& g) { return g.Give(0, g.dy()); }
+absl::Status Gradient(GradientContext& g) { return g.Set(0, g.dy()); }
 
 }  // namespace
 

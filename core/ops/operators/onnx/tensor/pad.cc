@@ -163,10 +163,10 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::Status Gradient(GradientContext& g) {
   const std::string mode = g.attrs().Text("mode");
-  if (mode != "constant") return g.GiveByReplacement();
+  if (mode != "constant") return g.SetByReplacement();
   std::vector<ValueId> inputs = {g.dy().id(), Unary("Neg", g.x(1)).id()};
   if (g.has_input(3)) inputs.insert(inputs.end(), {kNone, g.x(3).id()});
-  return g.Give(0, g.Of("Pad", inputs));
+  return g.Set(0, g.Of("Pad", inputs));
 }
 
 // Selects the elements of each axis.

@@ -50,7 +50,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(0, g.Of("ReverseSequence", {g.dy().id(), g.x(1).id()}, g.attrs()));
+  return g.Set(0, g.Of("ReverseSequence", {g.dy().id(), g.x(1).id()}, g.attrs()));
 }
 
 }  // namespace

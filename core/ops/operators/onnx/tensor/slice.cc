@@ -125,7 +125,7 @@ absl::Status Gradient(GradientContext& g) {
         ones = std::ranges::all_of(steps->Data<T>(), [](T step) { return step == T(1); });
       });
     }
-    if (!ones) return g.GiveByReplacement();
+    if (!ones) return g.SetByReplacement();
   }
   auto wide = [&](int i) { return g.CastTo(g.x(i), DType::kI64); };
   Ints all(static_cast<size_t>(rank));
@@ -136,7 +136,7 @@ absl::Status Gradient(GradientContext& g) {
   const Term from_start = g.Where(starts < zero, starts + size, starts);
   const Term before = Binary("Min", Binary("Max", from_start, zero), size);
   const Term pads = g.Of("Concat", {before.id(), (size - before - kept).id()}, IntAttribute("axis", 0));
-  return g.Give(0, g.Of("Pad", {g.dy().id(), pads.id(), kNone, axes.id()}));
+  return g.Set(0, g.Of("Pad", {g.dy().id(), pads.id(), kNone, axes.id()}));
 }
 
 // Cuts each axis with a positive step into blocks of that size and keeps their first elements. Selects the elements of an axis

@@ -108,7 +108,7 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 absl::Status Gradient(GradientContext& g) {
   std::vector<ValueId> parts;
   for (int i = 0; i < g.output_count(); ++i) parts.push_back(g.dy(i).id());
-  return g.Give(0, g.Of("Concat", parts, IntAttribute("axis", g.attrs().Int("axis"))));
+  return g.Set(0, g.Of("Concat", parts, IntAttribute("axis", g.attrs().Int("axis"))));
 }
 
 }  // namespace

@@ -94,7 +94,7 @@ absl::Status Gradient(GradientContext& g) {
   const Term parts = g.Of("Reshape", {g.dy().id(), g.Add("Reshape", {pairs, g.Integers({-1})})});
   Ints repeats;
   for (int64_t i = 0; i < rank; ++i) repeats.push_back(2 * i);
-  return g.Give(0, g.Of("ReduceSum", {parts.id(), g.Integers(repeats)}, IntAttribute("keepdims", 0)));
+  return g.Set(0, g.Of("ReduceSum", {parts.id(), g.Integers(repeats)}, IntAttribute("keepdims", 0)));
 }
 
 }  // namespace

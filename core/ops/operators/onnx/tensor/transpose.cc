@@ -68,7 +68,7 @@ absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const Ints perm, Permutation(g.attrs(), rank));
   Ints inverse(perm.size());
   for (size_t i = 0; i < perm.size(); ++i) inverse[static_cast<size_t>(perm[i])] = static_cast<int64_t>(i);
-  return g.Give(0, g.Of("Transpose", {g.dy().id()}, OneAttribute("perm", inverse)));
+  return g.Set(0, g.Of("Transpose", {g.dy().id()}, OneAttribute("perm", inverse)));
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Give(
+  return g.Set(
       0, g.Of("Trilu", g.has_input(1) ? std::vector<ValueId>{g.dy().id(), g.x(1).id()} : std::vector<ValueId>{g.dy().id()},
               IntAttribute("upper", g.attrs().Int("upper"))));
 }

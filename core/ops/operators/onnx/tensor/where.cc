@@ -45,8 +45,8 @@ absl::Status Eval(EvalContext& ctx) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  MGE_RETURN_IF_ERROR(g.GiveSum(1, g.Where(g.x(0).id(), g.dy(), g.Number(0))));
-  return g.GiveSum(2, g.Where(g.x(0).id(), g.Number(0), g.dy()));
+  MGE_RETURN_IF_ERROR(g.SetSum(1, g.Where(g.x(0).id(), g.dy(), g.Number(0))));
+  return g.SetSum(2, g.Where(g.x(0).id(), g.Number(0), g.dy()));
 }
 
 }  // namespace

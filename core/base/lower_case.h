@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lower case, for comparisons that ignore the case of ASCII letters.
+#pragma once
+
+#include <string>
+
+namespace mge {
+
+// Returns the text with the letters A to Z in lower case, in any locale.
+inline std::string LowerCase(std::string text) {
+  for (char& c : text) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return text;
+}
+
+}  // namespace mge
