@@ -63,6 +63,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
     MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make)));
   }
   auto out = std::make_unique<mge_session>();
+  out->states = session->StateNames();
   out->session = std::move(session);
   out->profile = runtime.profile;
   if (given.training) out->trained = std::move(trained);

@@ -259,7 +259,7 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   TrainingOptions& t = o->training;
   app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   app.Add("-o,--output", o->output, "Writes the trained model there after each epoch").ValueName("FILE");
-  app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one named labels")
+  app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one for the labels")
       .ValueName("FILE");
   app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").IsInput().Repeats();
   app.Add("--validate", o->validation, "Examples like --data; shows the accuracy of the written model after each epoch")
@@ -269,6 +269,9 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
           "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
           "output: the model computes the loss, without labels");
   app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
+      .ValueName("NAME");
+  app.Add("--labels-name", t.labels_name,
+          "The name of the labels among the inputs; another one if the model has such an input")
       .ValueName("NAME");
   app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames()));
   app.Add("--learning-rate", o->learning_rate, fmt::format("The learning rate; 0: {}", UsualRates())).Between(0, 1e6);

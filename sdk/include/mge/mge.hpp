@@ -245,6 +245,7 @@ class RunControl {
 struct TrainingOptions {
   std::string loss = "cross_entropy";
   std::string output = {};
+  std::string labels_name = "labels";
   std::string optimizer = "sgd";
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
@@ -442,7 +443,13 @@ class Session {
     return Status(mge_session_memory(get(), out));
   }
 
-  // Only in a session that trains: its parameters, copies of their elements, and the model with them as a file.
+  // States stay from run to run: parameters of a session that trains, and values of its optimizer, such as "NAME.mean" of adam.
+  size_t state_count() const { return mge_session_state_count(get()); }
+  std::string_view state_name(size_t i) const { return Text(mge_session_state_name(get(), i)); }
+  Status WriteState(const std::string& name, const Tensor& tensor) {
+    return Status(mge_session_write_state(get(), name.c_str(), tensor.get()));
+  }
+  // Only in a session that trains: its parameters, and the model with them as a file.
   size_t parameter_count() const { return mge_session_parameter_count(get()); }
   std::string_view parameter_name(size_t i) const { return Text(mge_session_parameter_name(get(), i)); }
   Status ReadState(const std::string& name, Tensor* out) const {
@@ -491,6 +498,7 @@ class Session {
       for (const std::string& name : t.frozen) frozen.push_back(name.c_str());
       training.loss = t.loss.c_str();
       training.output = t.output.c_str();
+      training.labels_name = t.labels_name.c_str();
       training.optimizer = t.optimizer.c_str();
       training.momentum = t.momentum;
       training.beta1 = t.beta1;

@@ -66,12 +66,12 @@ class RuntimeOptions(_Options):
                 ("command_line_count", c.c_size_t), ("config_files", _Texts), ("config_file_count", c.c_size_t),
                 ("plugin_directories", _Texts), ("plugin_directory_count", c.c_size_t),
                 ("no_built_in_plugins", c.c_int32), ("no_environment", c.c_int32), ("log", c.c_void_p),
-                ("log_state", c.c_void_p), ("log_inbox", c.c_void_p)]
+                ("log_state", c.c_void_p), ("log_release", c.c_void_p), ("log_inbox", c.c_void_p)]
 
 
 class TrainingOptions(_Options):
-    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("optimizer", c.c_char_p),
-                ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
+    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("labels_name", c.c_char_p),
+                ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
                 ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t),
                 ("data_parallel", c.c_int32), ("reserved", c.c_int32)]
 

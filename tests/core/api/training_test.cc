@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 class TrainingSession : public testing::Test {
  protected:
@@ -73,6 +74,78 @@ TEST_F(TrainingSession, WritesAModelWithItsParametersThatOtherSessionsLoad) {
   ASSERT_TRUE(Session::Load(runtime_, written, Options(false), &plain).ok());
   EXPECT_EQ(plain.input_count(), 1u);
   EXPECT_EQ(plain.parameter_count(), 0u);
+}
+
+TEST_F(TrainingSession, ContinuesFromStatesThatWereWritten) {
+  SessionOptions options = Options(true);
+  options.training->momentum = 0.5;
+  Session first, second;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &first).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &second).ok());
+  Step(first);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < first.state_count(); ++i) names.emplace_back(first.state_name(i));
+  EXPECT_THAT(names, UnorderedElementsAre("w", "b", "w.momentum", "b.momentum"));
+  EXPECT_EQ(mge_session_state_name(first.get(), names.size()), nullptr);
+  for (const std::string& name : names) {  // before a run of the second session
+    Tensor state;
+    ASSERT_TRUE(first.ReadState(name, &state).ok());
+    const Status written = second.WriteState(name, state);
+    EXPECT_TRUE(written.ok()) << written.text();
+  }
+  EXPECT_EQ(Step(second), Step(first));
+  Tensor five, w;
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {5}, &five).ok());
+  ASSERT_TRUE(second.WriteState("w", five).ok());  // after a run
+  ASSERT_TRUE(second.ReadState("w", &w).ok());
+  EXPECT_THAT(w.data<float>(), ElementsAre(5));
+  EXPECT_NE(Step(second), Step(first));
+}
+
+TEST_F(TrainingSession, WritesAStateOfEveryReplica) {
+  Session many;
+  SessionOptions options = Options(true);
+  options.device = "host,host";
+  options.training->data_parallel = true;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &many).ok());
+  Tensor w, x, labels, rate;
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {3}, &w).ok());
+  ASSERT_TRUE(many.WriteState("w", w).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {1, 1}, &x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0}, &rate).ok());
+  std::vector<Tensor> outputs;
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &outputs).ok());
+  const float y = outputs[1].data<float>()[0];
+  EXPECT_THAT(outputs[1].data<float>(), ElementsAre(y, y));
+  EXPECT_GT(y, 2);
+}
+
+TEST_F(TrainingSession, RefusesElementsThatDoNotFitAState) {
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session).ok());
+  Tensor two, whole;
+  ASSERT_TRUE(Tensor::Of<float>({2}, {1, 2}, &two).ok());
+  ASSERT_TRUE(Tensor::Of<int64_t>({1, 1}, {1}, &whole).ok());
+  EXPECT_THAT(session.WriteState("w", two).text(), HasSubstr("it is float32[1,1], and they are float32[2]"));
+  EXPECT_EQ(session.WriteState("w", whole).code(), MGE_INVALID_ARGUMENT);
+  EXPECT_THAT(session.WriteState("ww", two).text(), HasSubstr("did you mean 'w'?"));
+  EXPECT_EQ(Step(session), 6.25f);
+}
+
+TEST_F(TrainingSession, GivesTheLabelsTheNameOfTheOptions) {
+  SessionOptions options = Options(true);
+  options.training->labels_name = "target";
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &session).ok());
+  EXPECT_EQ(session.input_name(1), "target");
+  EXPECT_EQ(Step(session), 6.25f);
+  for (const char* taken : {"x", "learning_rate"}) {
+    options.training->labels_name = taken;
+    Session none;
+    const Status refused = Session::Load(runtime_, folder_ + "/model.onnx", options, &none);
+    EXPECT_THAT(refused.text(), HasSubstr(std::string("there is an input '") + taken + "' already"));
+  }
 }
 
 TEST_F(TrainingSession, TakesAZeroAmongTheNumbersOfTheOptimizerAsZero) {
