@@ -69,8 +69,8 @@ Status TrainEpoch(const TrainOptions& o, const TrainingData& data, std::span<con
     std::vector<Tensor> batch, outputs;
     if (Status s = data.Batch(order.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)), &batch); !s.ok())
       return s;
-    if (Status s = Tensor::Of<float>({}, {rate}, &batch.emplace_back()); !s.ok()) return s;
-    if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
+    if (Status s = Tensor::Of<float>({}, {rate}).MoveTo(batch.emplace_back()); !s.ok()) return s;
+    if (Status s = session.Run(Pointers(batch), outputs); !s.ok()) return s;
     sum += LossOf(outputs[0]) * static_cast<double>(size);
   }
   *loss = sum / static_cast<double>(data.examples());
@@ -133,7 +133,7 @@ Status Validate(const Globals& globals, const TrainOptions& o, const TrainingDat
     if (Status s = data.Batch(numbers, &batch); !s.ok()) return s;
     const Tensor labels = std::move(batch.back());
     batch.pop_back();
-    if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
+    if (Status s = session.Run(Pointers(batch), outputs); !s.ok()) return s;
     right += CountRight(axis, outputs[output], labels);
     all += static_cast<int64_t>(labels.data<int64_t>().size());
   }
@@ -185,7 +185,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   SessionOptions options = SessionOptionsOf(globals);
   options.training = o.training;
-  if (Status s = Session::Load(runtime, o.model, options, &session); !s.ok()) return Report(globals, s);
+  if (Status s = Session::Load(runtime, o.model, options).MoveTo(session); !s.ok()) return Report(globals, s);
   const size_t arrays = session.input_count() - 1;  // all but the learning rate
   TrainingData data, held_out;
   int usage = 0;

@@ -33,6 +33,9 @@ mge_dialect(cxx17 sdk/strict.cc -std=c++17 -pedantic -fno-exceptions -fno-rtti)
 mge_dialect(cxx20 sdk/strict.cc -std=c++20 -pedantic)
 mge_dialect(comfort sdk/comfort.cc -std=c++20 -pedantic)
 mge_dialect(comfort_bare sdk/comfort.cc -std=c++20 -pedantic -fno-exceptions -fno-rtti)
+mge_dialect(application_cxx17 sdk/application.cc -std=c++17 -pedantic)
+mge_dialect(application_bare sdk/application.cc -std=c++17 -pedantic -fno-exceptions -fno-rtti)
+mge_dialect(application_cxx20 sdk/application.cc -std=c++20 -pedantic)
 mge_dialect(no_mistake sdk/mistakes.cc -std=c++20 -pedantic)
 get_target_property(headers mge_sdk INTERFACE_INCLUDE_DIRECTORIES)
 list(TRANSFORM headers PREPEND -I)
@@ -59,6 +62,8 @@ if(MGE_CLANG)
     add_test(NAME ${name} COMMAND ${MGE_CLANG} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror ${headers} ${options}
                                   ${CMAKE_CURRENT_SOURCE_DIR}/sdk/comfort.cc)
   endforeach()
+  add_test(NAME sdk/application_clang COMMAND ${MGE_CLANG} -std=c++17 -fsyntax-only -Wall -Wextra -Wpedantic -Werror ${headers}
+                                              ${CMAKE_CURRENT_SOURCE_DIR}/sdk/application.cc)
 endif()
 
 # The examples as backends, in a directory that only the tests search.
