@@ -144,6 +144,71 @@ class Sessions(unittest.TestCase):
         self.assertEqual(next(iter(upper.run(given).values())).tolist()[-1], "KÄSE")
 
 
+class EnqueuedRuns(unittest.TestCase):
+    def test_return_the_outputs_of_a_run_that_waits(self):
+        with mge.Session(MODEL, device="virtual0") as session:
+            wanted = session.run(image=images()[:4])["probabilities"]
+            run = session.enqueue(image=images()[:4])
+            np.testing.assert_array_equal(run.result()["probabilities"], wanted)
+            self.assertTrue(run.wait())
+            self.assertTrue(run.wait(timeout=0))
+            self.assertEqual(run.outputs["probabilities"].shape, wanted.shape)
+
+    def test_follow_the_runs_that_they_are_after(self):
+        with mge.Session(MODEL, device="virtual0", outputs_on_device=True) as session:
+            image = mge.Tensor(images()[:4], device="virtual0")
+            first = session.enqueue([image])
+            second = session.enqueue([image], after=[first], outputs=["probabilities"])
+            self.assertIsInstance(second.result()["probabilities"], mge.Tensor)
+            np.testing.assert_array_equal(second.result()["probabilities"], first.outputs["probabilities"])
+
+    def test_raise_the_error_of_their_inputs_at_once(self):
+        with mge.Session(MODEL) as session, self.assertRaises(mge.InvalidError):
+            session.enqueue(image=np.zeros((1, 2, 3, 4), np.float32))
+
+
+class Profiles(unittest.TestCase):
+    def test_collect_the_runs_of_their_controls(self):
+        profile = mge.Profile()
+        control = mge.RunControl(profile=profile)
+        with mge.Session(MODEL, device="cpu0") as session:
+            for given in (control, None, control):
+                session.run(image=images(), control=given)
+            self.assertEqual(profile.report()["runs"], 2)
+            self.assertTrue(profile.report("trace")["traceEvents"])
+            self.assertNotEqual(session.plan(image=images(), profile=profile), session.plan(image=images()))
+        profile.reset()
+        self.assertEqual(profile.report()["runs"], 0)
+
+    def test_tell_no_overdue_run_where_there_is_none(self):
+        self.assertEqual(mge.RunControl(timeout=1).overdue(), (0, ""))
+
+
+class Backends(unittest.TestCase):
+    def test_are_checked_installed_and_removed_as_files(self):
+        found = {row["name"]: row["path"] for row in mge.plugins.verify()["files"]}
+        with tempfile.TemporaryDirectory() as folder:
+            file = mge.plugins.install(found["null"], directories=[folder])
+            self.assertEqual(pathlib.Path(file).parent, pathlib.Path(folder))
+            (row,) = mge.plugins.verify(file)["files"]
+            self.assertEqual(row["verdict"], "accepted")
+            self.assertEqual(mge.plugins.remove("null", directories=[folder]), file)
+        with self.assertRaises(mge.Error):
+            mge.plugins.install("/nowhere/mge_none.so")
+
+    def test_may_be_quarantined(self):
+        script = ("import mge, sys\n"
+                  "null = next(r['path'] for r in mge.plugins.verify()['files'] if r['name'] == 'null')\n"
+                  "mge.plugins.quarantine(null, 'It is a test.')\n"
+                  "print(mge.plugins.verify(null)['files'][0]['verdict'])\n"
+                  "mge.plugins.end_quarantine('null')\n"
+                  "print(mge.plugins.verify(null)['files'][0]['verdict'])\n")
+        with tempfile.TemporaryDirectory() as folder:
+            out, err = python(script, HOME=folder, XDG_STATE_HOME=folder, XDG_CACHE_HOME=folder, XDG_CONFIG_HOME=folder,
+                              XDG_DATA_HOME=folder).communicate()
+        self.assertEqual(out, "refused\naccepted\n", err)
+
+
 class Errors(unittest.TestCase):
     def test_have_a_class_and_parts(self):
         with self.assertRaises(mge.FileError) as caught:
@@ -207,6 +272,7 @@ class Tensors(unittest.TestCase):
         self.assertEqual(np.asarray(tensor)[0, 0], 7)
         self.assertEqual((tensor.shape, tensor.dtype, tensor.device, tensor.nbytes), ((2, 3), "int32", "", 24))
         self.assertEqual(repr(tensor), "<mge.Tensor int32[2, 3]>")
+        self.assertEqual((tensor.size, tensor.page_locked), (6, False))
         self.assertEqual(np.asarray(mge.Tensor(np.float32(3))).shape, ())
         self.assertEqual(np.asarray(mge.Tensor(np.empty((0, 2), np.float32))).shape, (0, 2))
 
@@ -224,6 +290,7 @@ class Tensors(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             mge.Tensor(np.eye(2, dtype=np.float16)).write(f"{folder}/x.npy")
             np.testing.assert_array_equal(mge.Tensor.read(f"{folder}/x.npy"), np.eye(2))
+            np.testing.assert_array_equal(mge.Tensor.read(pathlib.Path(folder, "x.npy").read_bytes()), np.eye(2))
 
     def test_stay_on_their_device(self):
         session = mge.Session(MODEL, device="virtual0", outputs_on_device=True)
@@ -270,7 +337,7 @@ with mge.gpu(0):
     strings = mge.Tensor(np.array(["x"]))
     assert strings.context == mge.cpu(0)
 assert mge.Tensor.empty((2,)).device == ""
-locked = eager.tensor(a, mge.cpu_pinned())
+locked = eager.tensor(a, device=mge.cpu_pinned())
 assert locked.get().context == mge.cpu_pinned(0) and np.array_equal(locked, a)
 assert np.array_equal(eager.ops.Neg(locked), -a)
 assert mge.current_context() == mge.cpu(0)
@@ -279,11 +346,26 @@ assert mge.current_context() == mge.cpu(0)
                        env={**os.environ, "MGE_VIRTUAL_GPU": "1", "MGE_VIRTUAL_DEVICES": "2"})
 
     def test_list_devices(self):
-        self.assertIn("cpu0", [d["name"] for d in mge.devices()])
-        self.assertEqual(mge.num_gpus(), sum(d["usable"] and d["alias"].startswith("gpu") for d in mge.devices()))
+        devices = {d.name: d for d in mge.devices()}
+        self.assertEqual((devices["cpu0"].backend, devices["cpu0"].gpu_name, devices["cpu0"].limit_bytes), ("cpu", "", None))
+        self.assertTrue(devices["cpu0"].usable)
+        self.assertEqual(mge.num_gpus(), sum(d.usable and d.gpu_name != "" for d in devices.values()))
         mge.cpu().empty_cache()
         with self.assertRaises(mge.DeviceError):
             mge.gpu_memory_info(99)
+
+    def test_runtimes_tell_about_models_that_they_do_not_load(self):
+        with mge.Runtime() as runtime:
+            self.assertEqual(runtime.model_report(MODEL)["schema"], "mge.model/1")
+            self.assertTrue(runtime.model_report(MODEL, "mge.nodes/1")["nodes"])
+            with self.assertRaises(mge.FileError):
+                runtime.model_report("/nowhere/model.onnx")
+
+    def test_runtimes_make_ids_of_groups(self):
+        with mge.Runtime() as runtime:
+            self.assertNotEqual(runtime.collective_id("virtual0"), runtime.collective_id("virtual0"))
+            with self.assertRaises(mge.Error):
+                runtime.collective_id("gpu99")
 
     def test_runtimes_tell_the_value_of_a_setting_by_any_of_its_names(self):
         with mge.Runtime({"data.shared_memory": "1MB", "debug.collectives": True}) as runtime:
@@ -312,11 +394,43 @@ class Training(unittest.TestCase):
             losses = [trainer.step(image=images(), labels=wrong, learning_rate=0.01) for _ in range(30)]
             self.assertLess(losses[-1], losses[0] / 2)
             name = trainer.parameters[0]
-            self.assertGreater(np.abs(trainer.state(name + ".mean")).max(), 0)
+            self.assertGreater(np.abs(trainer.states[name + ".mean"]).max(), 0)
             trainer.save(f"{folder}/trained.onnx")
             result = mge.run(f"{folder}/trained.onnx", image=images())["probabilities"]
             self.assertGreater(np.mean(result.argmax(1) == wrong), 0.5)
 
+    def test_continues_from_states_that_are_assigned(self):
+        first, second = (mge.Trainer(MODEL, momentum=0.9, device="cpu0") for _ in range(2))
+
+        def step(trainer):
+            return trainer.step(image=images(), labels=labels(), learning_rate=0.1)
+
+        step(first)
+        self.assertLessEqual({*first.parameters, *(p + ".momentum" for p in first.parameters)}, set(first.states))
+        self.assertEqual(len(first.states), len(list(first.states)))
+        second.states.update(first.states)
+        self.assertEqual(step(first), step(second))
+        name = first.parameters[-1]
+        shape = first.states[name].shape
+        first.states[name] = np.zeros(shape).tolist()  # of the state's type
+        np.testing.assert_array_equal(first.states[name], np.zeros(shape, np.float32))
+        second.states[name] = mge.Tensor(np.zeros(shape, np.float32))
+        self.assertEqual(step(first), step(second))
+        with self.assertRaisesRegex(mge.InvalidError, "cannot take these elements"):
+            first.states[name] = np.zeros(3, np.float32)
+        with self.assertRaisesRegex(mge.InvalidError, "no state 'none'"):
+            first.states["none"]
+        with self.assertRaisesRegex(mge.UsageError, "not removed"):
+            del first.states[name]
+        self.assertEqual(dict(mge.Session(MODEL).states), {})
+
+    def test_takes_labels_under_another_name(self):
+        trainer = mge.Trainer(MODEL, labels_name="digit", device="cpu0")
+        self.assertEqual([v.name for v in trainer.inputs], ["image", "digit", "learning_rate"])
+        loss = trainer.step(image=images(), labels=labels(), learning_rate=0)
+        self.assertEqual(trainer.step({"image": images(), "digit": labels()}, learning_rate=0), loss)
+        with self.assertRaisesRegex(mge.InvalidError, "labels_name"):
+            mge.Trainer(MODEL, labels_name="image")
 
     def test_on_two_devices_gives_the_losses_of_one(self):
         losses = []
@@ -348,8 +462,8 @@ class Eager(unittest.TestCase):
             values, indices = eager.ops.TopK(a, [2], outputs=2)
             np.testing.assert_array_equal(indices.numpy(), np.argsort(-x, axis=1)[:, :2])
             self.assertEqual(values.numpy().shape, (3, 2))
-            image = eager.tensor(self.waves(1, 2, 5, 5), device)
-            y = eager.ops.Conv(image, eager.tensor(self.waves(3, 2, 3, 3), device), pads=[1, 1, 1, 1], auto_pad="NOTSET")
+            image = eager.tensor(self.waves(1, 2, 5, 5), device=device)
+            y = eager.ops.Conv(image, eager.tensor(self.waves(3, 2, 3, 3), device=device), pads=[1, 1, 1, 1], auto_pad="NOTSET")
             self.assertEqual(y.numpy().shape, (1, 3, 5, 5))
 
     def test_uses_the_device_of_the_context(self):
@@ -400,7 +514,7 @@ class Eager(unittest.TestCase):
         np.testing.assert_allclose(eager.ops.Neg(a), -self.waves(2, 3))
         eager.synchronize()
         with mge.Runtime({"eager.async_level": 0}) as runtime:
-            serial = eager.Eager(runtime)
+            serial = eager.Eager(runtime=runtime)
             with self.assertRaisesRegex(mge.InvalidError, "index 7"):
                 serial.ops.Gather(serial.tensor([1.0], device="cpu0"), np.array([7]))
 
@@ -432,7 +546,7 @@ class Eager(unittest.TestCase):
     def test_drops_swaps_and_evicts(self):
         settings = {"eager.drop": 1, "eager.record_computing_path": 1, "eager.swap": 1, "eager.dtr_evictee_minimum_size": 0}
         with mge.Runtime(settings) as runtime:
-            e = eager.Eager(runtime)
+            e = eager.Eager(runtime=runtime)
             x = e.tensor(self.waves(1000), device="virtual0")
             y = e.ops.Neg(x)
             y.drop()
@@ -452,7 +566,7 @@ class Eager(unittest.TestCase):
             eager.ops.Neg(eager.tensor([1.0], device="cpu0")).drop()
         with mge.Runtime({"eager.dtr_auto_drop": 1, "eager.dtr_eviction_threshold": "400KB"}) as runtime:
             runtime.set("eager.dtr_evictee_minimum_size", 1000)
-            e = eager.Eager(runtime)
+            e = eager.Eager(runtime=runtime)
             chain = [e.tensor(self.waves(10000), device="cpu0")]
             for _ in range(50):
                 chain.append(e.ops.Sin(chain[-1]))
@@ -484,6 +598,8 @@ class Libraries(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/", "", (SOURCES / "sdk/include/mge/mge.h").read_text(), flags=re.DOTALL)
         for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
                              ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),
+                             ("device_facts", native.DeviceFacts), ("run_options", native.RunOptions),
+                             ("example_options", native.ExampleOptions),
                              ("context", native.Context), ("attribute", native.Attribute),
                              ("eager_operator", native.EagerOperator)):
             body = re.search(rf"typedef struct mge_{name} {{(.*?)}} mge_{name};", header, re.DOTALL).group(1)
