@@ -11,8 +11,10 @@ from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_
 from .errors import (CancelledError, ClosedError, DeviceError, Error, FileError, InvalidError, OutOfMemoryError,
                      TimeLimitError, UnsupportedError, UsageError)
 from .runtime import Device, Runtime, default_runtime, devices, set_default_device, set_execution_strategy
-from .session import EnqueuedRun, MemoryUse, Profile, RunControl, Session, States, Trainer, run
+from .runs import EnqueuedRun, Profile, RunControl
+from .session import MemoryUse, Session, States, run
 from .tensor import Tensor
+from .training import Trainer
 from .values import MapSequence, Value
 
 __version__ = text(lib.mge_version())

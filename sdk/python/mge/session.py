@@ -15,19 +15,18 @@ from collections.abc import MutableMapping as AnyMutableMapping
 from typing import Any, Iterator, Mapping, Sequence
 
 from ._call import new_call
-from ._handles import (Closable, FenceHandle, Handle, Owner, ProfileHandle, RunControlHandle, SessionHandle, TensorHandle,
-                       pointers)
+from ._handles import Closable, FenceHandle, Handle, SessionHandle, TensorHandle, pointers
 from ._inbox import inbox_of
-from ._native import ExampleOptions, MemoryFacts, RunOptions, SessionOptions, TrainingOptions, lib, take_text, text, texts
-from .errors import CancelledError, Error, UsageError, raise_for
+from ._native import ExampleOptions, MemoryFacts, RunOptions, SessionOptions, lib, take_text, text, texts
 from .context import Context
+from .errors import CancelledError, Error, UsageError, raise_for
+from .runs import POLL_SECONDS, EnqueuedRun, Profile, RunControl, control_of
 from .runtime import Runtime, Settings, default_runtime, setting_texts
 from .tensor import Tensor, dtype_name, tensor_of
 from .values import KINDS, Value, handles_of, to_value
 
 # Runs that take longer wait in a thread of their own, so that Ctrl-C ends them.
 _LONG_SECONDS = 0.1
-_POLL_SECONDS = 0.05
 _CLOSE_POLL_SECONDS = 0.001
 
 
@@ -41,89 +40,6 @@ class MemoryUse:
     steps: int
     reference_steps: int
     staged_bytes: int
-
-
-class Profile(Owner):
-    """The times of the steps of runs. The runs are those of each RunControl that has it."""
-
-    def __init__(self) -> None:
-        handle = ProfileHandle()
-        raise_for(lib.mge_profile_create(c.byref(handle)))
-        self._handle = handle
-
-    def reset(self) -> None:
-        """Deletes all times."""
-        lib.mge_profile_reset(self._open())
-
-    def report(self, schema: str = "mge.profile/1") -> Any:
-        """Returns the times: "mge.profile/1", of each step and of each type of operator, or "trace", every step of every run, which
-        json.dump writes for the viewers of Chrome and Perfetto."""
-        out = c.c_void_p()
-        raise_for(lib.mge_profile_report(self._open(), schema.encode(), c.byref(out)))
-        return json.loads(take_text(out))
-
-
-class RunControl(Owner):
-    """Controls runs: a time limit per run in seconds, a seed, cancellation from any thread, a profile. Asynchronous runs of a higher
-    `priority` go first."""
-
-    def __init__(self, *, timeout: float | None = None, seed: int | None = None, priority: int = 0,
-                 profile: Profile | None = None) -> None:
-        handle = RunControlHandle()
-        raise_for(lib.mge_run_control_create(c.byref(handle)))
-        if timeout is not None:
-            lib.mge_run_control_set_timeout(handle, timeout)
-        if seed is not None:
-            lib.mge_run_control_set_seed(handle, seed)
-        if priority:
-            lib.mge_run_control_set_priority(handle, priority)
-        if profile is not None:
-            lib.mge_run_control_set_profile(handle, profile._open())
-        self._handle = handle
-
-    def cancel(self) -> None:
-        """Ends the runs in progress and every later one."""
-        lib.mge_run_control_cancel(self._open())
-
-    def reset(self) -> None:
-        """Allows runs again."""
-        lib.mge_run_control_reset(self._open())
-
-    def overdue(self) -> tuple[float, str]:
-        """Returns by how many seconds a run in progress exceeds its time limit, 0 if none does, and its current step. For a
-        watchdog."""
-        seconds, step = c.c_double(), c.c_void_p()
-        raise_for(lib.mge_run_control_overdue(self._open(), c.byref(seconds), c.byref(step)))
-        return seconds.value, take_text(step)
-
-
-class EnqueuedRun(Owner):
-    """A run that may still be in progress, made by Session.enqueue."""
-
-    def __init__(self, fence: FenceHandle, values: dict[str, TensorHandle], keeps: Any, on_device: bool) -> None:
-        self._handle, self._values, self._keeps, self._on_device = fence, values, keeps, on_device
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Waits for the end of the run, at most `timeout` seconds. Returns whether it has ended. Raises its error. Ctrl-C ends the
-        wait, and the run goes on."""
-        end = float("inf") if timeout is None else time.monotonic() + timeout
-        reached = c.c_int32()
-        while True:
-            left = max(0.0, end - time.monotonic())
-            raise_for(lib.mge_run_fence_wait(self._open(), min(left, _POLL_SECONDS), c.byref(reached)))
-            if reached.value or left == 0:
-                return bool(reached.value)
-
-    def result(self) -> dict[str, Any]:
-        """Waits, and returns the outputs by name, as Session.run does."""
-        self.wait()
-        return {name: to_value(value, self._on_device) for name, value in self._values.items()}
-
-    @property
-    def outputs(self) -> dict[str, Tensor]:
-        """The outputs as tensors on their devices, for later runs. Until the run has ended, only runs that come `after` it may use
-        them."""
-        return {name: Tensor._of(value) for name, value in self._values.items()}
 
 
 class States(AnyMutableMapping[str, Any]):
@@ -275,7 +191,7 @@ class Session(Closable):
         self._open()
         handles = handles_of(self._given(inputs, named), self._declared)
         names = self._names if outputs is None else list(outputs)
-        control = _control(control, timeout, seed)
+        control = control_of(control, timeout, seed)
         begin = time.monotonic()
         try:
             main = threading.main_thread()
@@ -288,7 +204,7 @@ class Session(Closable):
                 try:
                     while True:
                         try:
-                            return future.result(_POLL_SECONDS)
+                            return future.result(POLL_SECONDS)
                         except concurrent.futures.TimeoutError:
                             if future.done():
                                 raise
@@ -486,57 +402,6 @@ def _values(session: Handle, side: Sequence[Any]) -> tuple[Value, ...]:
         values.append(Value(text(name(session, i)), KINDS[kind(session, i)], dtype_name(dtype(session, i)), shape,
                             KINDS[part_kind(session, i)]))
     return tuple(values)
-
-
-class Trainer(Session):
-    """A model that is trained: each step computes the loss of a batch and updates the parameters."""
-
-    def __init__(self, model: str | os.PathLike[str], *, loss: str = "cross_entropy", output: str | None = None,
-                 labels_name: str = "labels", optimizer: str = "sgd", momentum: float = 0, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8,
-                 weight_decay: float = 0, clip_norm: float = 0, frozen: Sequence[str] = (), data_parallel: bool = False,
-                 device: str | Context | None = None, threads: int | None = None, settings: Settings | None = None,
-                 runtime: Runtime | None = None) -> None:
-        """`loss`: "cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model
-        computes. `output`: the name of the output that is compared with the labels; by default the first one. `labels_name`: the
-        name of the input with the labels; another one if the model has an input "labels". `optimizer`: one that `mge train --help` lists, with the numbers
-        that it reads. `frozen`: initializers that keep their values. `data_parallel`: each of the devices, such as
-        "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole batch.
-        `clip_norm`: the limit of the norm of all gradients together; 0: none."""
-        training = TrainingOptions(loss=loss.encode(), labels_name=labels_name.encode(), optimizer=optimizer.encode(), momentum=momentum, beta1=betas[0],
-                                   beta2=betas[1], epsilon=epsilon, weight_decay=weight_decay, clip_norm=clip_norm,
-                                   data_parallel=int(data_parallel))
-        if output is not None:
-            training.output = output.encode()
-        self._labels_name = labels_name
-        training.frozen, training.frozen_count = texts(frozen)
-        self._load(model, device, threads, settings, None, False, (), runtime, training)
-
-    def step(self, inputs: Mapping[str, Any] | None = None, /, *, labels: Any = None, learning_rate: float,
-             **named: Any) -> float:
-        """Trains on one batch. Returns its loss before the update."""
-        given = {**(inputs or {}), **named, "learning_rate": learning_rate}
-        if labels is not None:
-            given[self._labels_name] = labels
-        first = self.outputs[0].name
-        return float(self.run(given, outputs=[first])[first])
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters."""
-        handle = self._open()
-        return tuple(text(lib.mge_session_parameter_name(handle, i)) for i in range(lib.mge_session_parameter_count(handle)))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model with its present parameters, completely or not at all."""
-        raise_for(lib.mge_session_save(self._open(), os.fspath(path).encode()))
-
-
-def _control(control: RunControl | None, timeout: float | None, seed: int | None) -> RunControl | None:
-    if timeout is None and seed is None:
-        return control
-    if control is not None:
-        raise UsageError("timeout and seed belong to the control if there is one")
-    return RunControl(timeout=timeout, seed=seed)
 
 
 def run(model: str | os.PathLike[str] | bytes, inputs: Any = None, /, *, device: str | Context | None = None,
