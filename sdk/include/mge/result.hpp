@@ -53,6 +53,7 @@ template <typename T>
 class [[nodiscard]] Result {
  public:
   Result(T&& value) : value_(std::move(value)) {}
+  Result(const T& value) : value_(value) {}
   Result(Status error) : status_(std::move(error)) {
     if (status_.ok()) internal::EndProgram("a Result was made of an OK status, which is no value", "");
   }

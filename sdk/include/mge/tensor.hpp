@@ -128,11 +128,13 @@ class Tensor : public internal::Owner<mge_tensor, mge_tensor_release> {
                                     CallOnce, new std::function<void()>(std::move(release)), t);
     });
   }
-  // Takes over a tensor of another library, except on failure. `runtime` may be nullptr for host memory (`device` is "").
-  static Result<Tensor> FromDlpack(const Runtime* runtime, const std::string& device, DLManagedTensor* managed) {
-    return internal::Take<Tensor>([&](mge_tensor** t) {
-      return mge_tensor_from_dlpack(runtime ? runtime->get() : nullptr, internal::TextOrNull(device), managed, t);
-    });
+  // Takes over a tensor of another library, except on failure: in host memory, or on the device that is named.
+  static Result<Tensor> FromDlpack(DLManagedTensor* managed) {
+    return internal::Take<Tensor>([&](mge_tensor** t) { return mge_tensor_from_dlpack(nullptr, nullptr, managed, t); });
+  }
+  static Result<Tensor> FromDlpack(const Runtime& runtime, const std::string& device, DLManagedTensor* managed) {
+    return internal::Take<Tensor>(
+        [&](mge_tensor** t) { return mge_tensor_from_dlpack(runtime.get(), device.c_str(), managed, t); });
   }
   // Shares the tensor. The caller owns the result, and calls its deleter.
   Result<DLManagedTensor*> ToDlpack() const {

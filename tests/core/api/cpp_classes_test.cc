@@ -116,6 +116,17 @@ TEST_F(CppClasses, ReleaseWrappedMemoryOnceAlsoOnFailure) {
   EXPECT_EQ(released, 2);
 }
 
+TEST_F(CppClasses, ShareMemoryByDlpack) {
+  const Tensor given = *Tensor::Of<float>({2}, {1, 2});
+  const auto shared = given.ToDlpack();
+  ASSERT_TRUE(shared.ok()) << shared.status().text();
+  const auto taken = Tensor::FromDlpack(*shared);
+  ASSERT_TRUE(taken.ok()) << taken.status().text();
+  EXPECT_EQ(taken->raw_data(), given.raw_data());
+  const auto again = Tensor::FromDlpack(*runtime_, "host", *given.ToDlpack());
+  EXPECT_TRUE(again.ok()) << again.status().text();
+}
+
 TEST_F(CppClasses, RunWithACallbackAnInboxOrMemoryForOutputs) {
   const Session session = Load();
   const Tensor one = *Tensor::Of<float>({1}, {1}), three = *Tensor::Of<float>({1}, {3});
