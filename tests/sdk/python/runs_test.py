@@ -88,7 +88,12 @@ class Training(unittest.TestCase):
             self.assertGreater(np.mean(result.argmax(1) == wrong), 0.5)
 
     def test_continues_from_states_that_are_assigned(self):
-        first, second = (mge.Trainer(MODEL, momentum=0.9, device="cpu0") for _ in range(2))
+        for device in ("cpu0", "virtual0", "virtual0,virtual1"):
+            with self.subTest(device=device):
+                self.continue_on(device)
+
+    def continue_on(self, device):
+        first, second = (mge.Trainer(MODEL, momentum=0.9, device=device, data_parallel="," in device) for _ in range(2))
 
         def step(trainer):
             return trainer.step(image=images(), labels=labels(), learning_rate=0.1)
@@ -102,14 +107,18 @@ class Training(unittest.TestCase):
         shape = first.states[name].shape
         first.states[name] = np.zeros(shape).tolist()  # of the state's type
         np.testing.assert_array_equal(first.states[name], np.zeros(shape, np.float32))
-        second.states[name] = mge.Tensor(np.zeros(shape, np.float32))
+        second.states[name] = mge.Tensor(np.zeros(shape, np.float32), device="virtual0")
         self.assertEqual(step(first), step(second))
+
+    def test_refuses_states_that_do_not_fit(self):
+        trainer = mge.Trainer(MODEL, device="cpu0")
+        name = trainer.parameters[0]
         with self.assertRaisesRegex(mge.InvalidError, "cannot take these elements"):
-            first.states[name] = np.zeros(3, np.float32)
+            trainer.states[name] = np.zeros(3, np.float32)
         with self.assertRaisesRegex(mge.InvalidError, "no state 'none'"):
-            first.states["none"]
+            trainer.states["none"]
         with self.assertRaisesRegex(mge.UsageError, "not removed"):
-            del first.states[name]
+            del trainer.states[name]
         self.assertEqual(dict(mge.Session(MODEL).states), {})
 
     def test_takes_labels_under_another_name(self):
