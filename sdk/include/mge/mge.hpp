@@ -13,6 +13,7 @@
 // Names    Functions are in CamelCase, accessors in lower case. Contexts (context.hpp) have the names of mxnet.context.
 // Empty    Objects are created by functions such as Create(). A default-constructed or moved-from one is empty: functions fail
 //          with E0207, and accessors must not be called.
+// Backends plugin.hpp has classes of the same names: include it in other source files.
 // C        get() is the handle for functions of mge.h.
 #pragma once
 

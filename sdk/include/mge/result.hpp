@@ -16,6 +16,10 @@
 
 #include "mge/mge.h"
 
+#ifdef MGE_HIDDEN  // plugin.hpp has another class Result
+#error "mge.hpp is for applications and plugin.hpp for backends: include them in different source files"
+#endif
+
 namespace mge {
 inline namespace v0 {
 
