@@ -5,7 +5,10 @@
 #include <cxxabi.h>
 #include <unistd.h>
 
+#include <memory>
 #include <utility>
+
+#include "mge/mge.h"
 
 namespace mge::api {
 
@@ -19,6 +22,13 @@ void CallApplication(F&& f) {
   } catch (abi::__forced_unwind&) {
     for (;;) pause();
   }
+}
+
+// Returns an object that calls `release` (nullable) with `state` when its last owner is destroyed.
+inline std::shared_ptr<void> CallAtEnd(mge_release_fn release, void* state) {
+  return std::shared_ptr<void>(state, [release](void* s) {
+    if (release) CallApplication([&] { release(s); });
+  });
 }
 
 }  // namespace mge::api

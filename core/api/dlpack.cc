@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exchange of tensors through DLPack. The structs are those of dlpack.h, version 0 (DLManagedTensor).
+// The exchange of tensors through DLPack. The structs are those of dlpack.h: of version 1 (DLManagedTensorVersioned), and of the
+// versions before (DLManagedTensor).
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -31,6 +32,16 @@ struct DLManagedTensor {
   void* manager_ctx;
   void (*deleter)(DLManagedTensor* self);
 };
+struct DLPackVersion {
+  uint32_t major, minor;
+};
+struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(DLManagedTensorVersioned* self);
+  uint64_t flags;
+  DLTensor dl_tensor;
+};
 }
 
 using mge::DeviceMemory;
@@ -38,9 +49,11 @@ using mge::DType;
 using mge::Shape;
 using mge::Tensor;
 using mge::api::Misuse;
-using mge::api::Wrap;
 
 namespace {
+
+constexpr DLPackVersion kVersion = {1, 1};
+constexpr uint64_t kReadOnly = 1;  // a bit of the flags
 
 // Values of DLDeviceType.
 constexpr int32_t kCpu = 1, kExtDev = 12;
@@ -88,9 +101,10 @@ absl::StatusOr<int32_t> MemoryClassOn(const mge::Device& device, const DLDevice&
                     .fix = "name the device on which it lies, and copy the tensor afterwards"});
 }
 
-// A tensor that another library uses.
+// A tensor that another library uses. `Managed` is the struct of its version.
+template <typename Managed>
 struct Exported {
-  DLManagedTensor managed = {};
+  Managed managed = {};
   Tensor tensor;
   std::vector<int64_t> dims, strides;
 };
@@ -124,23 +138,37 @@ absl::StatusOr<DType> TypeOf(const DLTensor& t) {
   return row->dtype;
 }
 
-}  // namespace
+// Marks what this library shares, in the structs that can tell it.
+void SetVersion(DLManagedTensor&, bool) {}
+void SetVersion(DLManagedTensorVersioned& managed, bool read_only) {
+  managed.version = kVersion;
+  managed.flags = read_only ? kReadOnly : 0;
+}
 
-mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, DLManagedTensor** out) try {
-  MGE_API_NEEDS({"tensor", tensor}, {"out", out});
-  const Tensor& t = tensor->value.tensor;
+// Checks that the struct has a layout that this library knows, and returns whether the tensor must not be written.
+absl::StatusOr<bool> ReadOnly(const DLManagedTensor&) { return false; }
+absl::StatusOr<bool> ReadOnly(const DLManagedTensorVersioned& managed) {
+  if (managed.version.major == kVersion.major) return (managed.flags & kReadOnly) != 0;
+  return Unusable(fmt::format("it is of DLPack {}.{}, and this library knows {}.x", managed.version.major,
+                              managed.version.minor, kVersion.major));
+}
+
+template <typename Managed>
+absl::StatusOr<Managed*> Export(const mge_tensor& tensor) {
+  const Tensor& t = tensor.value.tensor;
   auto row =
       std::find_if(std::begin(kDataTypes), std::end(kDataTypes), [&](const DataTypeRow& r) { return r.dtype == t.dtype(); });
-  if (tensor->value.kind != mge::ValueKind::kTensor || row == std::end(kDataTypes)) {
-    return Misuse("mge_tensor_to_dlpack", "DLPack has no sequences, optionals and strings");
+  if (tensor.value.kind != mge::ValueKind::kTensor || row == std::end(kDataTypes)) {
+    return mge::Fail(mge::errors::kApiMisuse, "DLPack has no sequences, optionals and strings");
   }
-  auto exported = std::make_unique<Exported>();
+  auto exported = std::make_unique<Exported<Managed>>();
   exported->tensor = t;
   exported->dims.assign(t.shape().begin(), t.shape().end());
   exported->strides.resize(exported->dims.size());
   int64_t step = 1;
   for (size_t d = exported->dims.size(); d-- > 0; step *= exported->dims[d]) exported->strides[d] = step;
-  DLManagedTensor& managed = exported->managed;
+  Managed& managed = exported->managed;
+  SetVersion(managed, tensor.read_only);
   const DeviceMemory* memory = DeviceMemory::Of(t);
   managed.dl_tensor.data = memory && !memory->on_host() ? memory->QueueAddress(t.data()) : const_cast<void*>(t.data());
   managed.dl_tensor.device = DeviceOf(t);
@@ -149,53 +177,96 @@ mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, DLManagedTensor** out
   managed.dl_tensor.shape = exported->dims.data();
   managed.dl_tensor.strides = exported->strides.data();
   managed.manager_ctx = exported.get();
-  managed.deleter = [](DLManagedTensor* self) { delete static_cast<Exported*>(self->manager_ctx); };
-  *out = &exported.release()->managed;
-  return nullptr;
+  managed.deleter = [](Managed* self) { delete static_cast<Exported<Managed>*>(self->manager_ctx); };
+  return &exported.release()->managed;
 }
-MGE_API_CATCH
 
-mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, DLManagedTensor* managed,
-                                   mge_tensor** out) try {
-  MGE_API_NEEDS({"managed", managed}, {"out", out}, {"runtime", !device || runtime});
+// Takes ownership of `managed`, except on failure. `device` is nullptr for plain host memory.
+template <typename Managed>
+absl::StatusOr<mge_tensor*> Import(const std::shared_ptr<mge::Runtime>& runtime, mge::Device* device, Managed* managed) {
   const DLTensor& t = managed->dl_tensor;
-  MGE_API_ASSIGN_OR_RETURN(const DType dtype, TypeOf(t));
-  Shape shape(t.shape, t.shape + t.ndim);
-  MGE_API_ASSIGN_OR_RETURN(const int64_t bytes, mge::NumBytes(dtype, shape));
-  void* const address = static_cast<char*>(t.data) + t.byte_offset;
   auto result = std::make_unique<mge_tensor>();
+  MGE_ASSIGN_OR_RETURN(result->read_only, ReadOnly(*managed));
+  MGE_ASSIGN_OR_RETURN(const DType dtype, TypeOf(t));
+  Shape shape(t.shape, t.shape + t.ndim);
+  MGE_ASSIGN_OR_RETURN(const int64_t bytes, mge::NumBytes(dtype, shape));
+  void* const address = static_cast<char*>(t.data) + t.byte_offset;
   auto release = [managed] {
     if (managed->deleter) mge::api::CallApplication([&] { managed->deleter(managed); });
   };
   if (!device) {
     if (t.device.device_type != kCpu) {
-      return Misuse("mge_tensor_from_dlpack",
-                    fmt::format("the tensor lies on a device of DLPack's type {}; name the device", t.device.device_type));
+      return mge::Fail(
+          mge::errors::kApiMisuse,
+          fmt::format("the tensor lies on a device of DLPack's type {}; name the device", t.device.device_type));
     }
     if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(mge::ElementBytes(dtype))) {
-      return Misuse("mge_tensor_from_dlpack", "the memory is not aligned to its elements");
+      return mge::Fail(mge::errors::kApiMisuse, "the memory is not aligned to its elements");
     }
     std::shared_ptr<const void> owner(address, [release](const void*) { release(); });
     result->value.tensor = Tensor::View(dtype, std::move(shape), address, std::move(owner));
-  } else {
-    MGE_API_ASSIGN_OR_RETURN(mge::Resolution found, runtime->runtime->devices().Resolve(std::string_view(device)));
-    if (found.devices.size() != 1) {
-      return Misuse("mge_tensor_from_dlpack", fmt::format("'{}' is not the name of one device", device));
-    }
-    mge::Device& on = *found.devices.front().device;
-    MGE_API_ASSIGN_OR_RETURN(const int32_t memory_class, MemoryClassOn(on, t.device));
-    // Ownership of `managed` must not change if this fails, so the callback is armed afterwards.
-    auto armed = std::make_shared<bool>(false);
-    MGE_API_ASSIGN_OR_RETURN(result->value.tensor,
-                             DeviceMemory::Wrap(
-                                 on, memory_class, dtype, std::move(shape), address, static_cast<uint64_t>(bytes),
-                                 [release, armed] {
-                                   if (*armed) release();
-                                 },
-                                 runtime->runtime));
-    *armed = true;
+    return result.release();
   }
-  *out = result.release();
+  MGE_ASSIGN_OR_RETURN(const int32_t memory_class, MemoryClassOn(*device, t.device));
+  // Ownership of `managed` must not change if this fails, so the callback is armed afterwards.
+  auto armed = std::make_shared<bool>(false);
+  MGE_ASSIGN_OR_RETURN(result->value.tensor,
+                       DeviceMemory::Wrap(
+                           *device, memory_class, dtype, std::move(shape), address, static_cast<uint64_t>(bytes),
+                           [release, armed] {
+                             if (*armed) release();
+                           },
+                           runtime));
+  *armed = true;
+  return result.release();
+}
+
+template <typename Managed>
+mge_status* ExportTo(const char* function, const mge_tensor* tensor, Managed** out) {
+  if (mge_status* null = mge::api::NullAmong(function, {{"tensor", tensor}, {"out", out}})) return null;
+  MGE_API_ASSIGN_OR_RETURN(*out, Export<Managed>(*tensor));
   return nullptr;
+}
+
+template <typename Managed>
+mge_status* ImportFrom(const char* function, mge_runtime* runtime, const char* device, Managed* managed, mge_tensor** out) {
+  if (mge_status* null =
+          mge::api::NullAmong(function, {{"managed", managed}, {"out", out}, {"runtime", !device || runtime != nullptr}})) {
+    return null;
+  }
+  if (!device) {
+    MGE_API_ASSIGN_OR_RETURN(*out, Import(nullptr, nullptr, managed));
+    return nullptr;
+  }
+  MGE_API_ASSIGN_OR_RETURN(mge::Resolution found, runtime->runtime->devices().Resolve(std::string_view(device)));
+  if (found.devices.size() != 1) return Misuse(function, fmt::format("'{}' is not the name of one device", device));
+  MGE_API_ASSIGN_OR_RETURN(*out, Import(runtime->runtime, found.devices.front().device, managed));
+  return nullptr;
+}
+
+}  // namespace
+
+mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, DLManagedTensorVersioned** out) try {
+  return ExportTo(__func__, tensor, out);
+}
+MGE_API_CATCH
+
+mge_status* mge_tensor_to_old_dlpack(const mge_tensor* tensor, DLManagedTensor** out) try {
+  if (tensor && tensor->read_only) {
+    return Misuse(__func__, "the tensor must not be written, which DLPack can tell since version 1 only; copy the tensor");
+  }
+  return ExportTo(__func__, tensor, out);
+}
+MGE_API_CATCH
+
+mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device, DLManagedTensorVersioned* managed,
+                                   mge_tensor** out) try {
+  return ImportFrom(__func__, runtime, device, managed, out);
+}
+MGE_API_CATCH
+
+mge_status* mge_tensor_from_old_dlpack(mge_runtime* runtime, const char* device, DLManagedTensor* managed,
+                                       mge_tensor** out) try {
+  return ImportFrom(__func__, runtime, device, managed, out);
 }
 MGE_API_CATCH

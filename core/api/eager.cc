@@ -171,7 +171,7 @@ void mge_eager_tensor_release(mge_eager_tensor* tensor) { delete tensor; }
 mge_status* mge_eager_tensor_get(mge_eager_tensor* tensor, mge_tensor** out) try {
   MGE_API_NEEDS({"tensor", tensor}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(mge::HostValue value, tensor->tensor->interpreter().Get(*tensor->tensor));
-  *out = new mge_tensor{std::move(value)};
+  *out = new mge_tensor{.value = std::move(value), .read_only = true};
   return nullptr;
 }
 MGE_API_CATCH

@@ -20,6 +20,7 @@
 #include "core/engine/run_control.h"
 #include "core/engine/runtime.h"
 #include "core/engine/session.h"
+#include "core/plugin/context.h"
 #include "core/profile/profile.h"
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
@@ -43,9 +44,10 @@ namespace mge::api {
 // The model that a session trains, as it was loaded.
 struct TrainedModel {
   std::shared_ptr<const SourceFile> file;  // nullptr for a model from memory
-  Bytes bytes;                             // of a model from memory, which its owner keeps
-  std::string folder;                      // of the file
-  std::vector<std::string> parameters;
+  Bytes bytes = {};                        // of a model from memory
+  std::shared_ptr<const void> owner = {};  // of the bytes; nullptr: they outlive the session
+  std::string folder = {};                 // of the file
+  std::vector<std::string> parameters = {};
 };
 
 // Marks an object as alive. Memory that was freed mostly keeps its bytes for a while, so that the use of an object after its
@@ -64,6 +66,7 @@ class LifeMark {
 
 struct mge_tensor {
   mge::HostValue value;
+  bool read_only = false;
   mge::api::LifeMark life = {};
 };
 
@@ -130,6 +133,9 @@ mge_status* NullAmong(std::string_view function, std::initializer_list<Argument>
 
 mge_string* NewString(std::string text);
 mge_tensor* NewTensor(Tensor tensor);
+
+// Returns the context of this thread: see mge_device_current. Defined in context.cc.
+absl::StatusOr<Context> CurrentContextOf(Runtime& runtime);
 
 // Returns a recorder for a run that begins now: into the profile of `control`, which may be NULL, else into that of the
 // session. Returns nullopt if neither has a profile.

@@ -88,6 +88,10 @@ absl::Status TakeOutputs(const mge::Session& session, mge_tensor* const* outputs
     if (!outputs[i]->life.alive()) {
       return mge::Fail(mge::errors::kApiMisuse, fmt::format("output {} is a tensor that was released", i));
     }
+    if (outputs[i]->read_only) {
+      return mge::Fail(mge::errors::kApiMisuse, fmt::format("output {} is a tensor that must not be written", i),
+                       {.fix = "give another tensor, or NULL: the run then creates one"});
+    }
     call.outputs[i] = outputs[i]->value;
   }
   return absl::OkStatus();

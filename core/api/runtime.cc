@@ -15,18 +15,10 @@ namespace {
 
 // The state of the logger's sink: the user's callback, or else the inbox.
 struct LogAdapter {
-  explicit LogAdapter(const mge_runtime_options& o)
-      : log(o.log), state(o.log_state), release(o.log_release), inbox(o.log_inbox ? o.log_inbox->inbox : nullptr) {}
-  ~LogAdapter() {
-    if (release) mge::api::CallApplication([&] { release(state); });
-  }
-  LogAdapter(const LogAdapter&) = delete;
-  LogAdapter& operator=(const LogAdapter&) = delete;
-
-  void (*const log)(void*, int32_t, const char*, size_t);
-  void* const state;
-  const mge_release_fn release;
-  const std::shared_ptr<mge::api::Inbox> inbox;
+  void (*log)(void*, int32_t, const char*, size_t) = nullptr;
+  void* state = nullptr;
+  std::shared_ptr<const void> released = nullptr;  // calls log_release at its end
+  std::shared_ptr<mge::api::Inbox> inbox = nullptr;
 };
 
 void Log(void* state, mge::LogLevel level, std::string_view message) {
@@ -44,7 +36,6 @@ void Log(void* state, mge::LogLevel level, std::string_view message) {
 
 // Owns a runtime and the adapter to which it logs. Sessions share it, so the adapter outlives the last of them.
 struct OwnedRuntime {
-  explicit OwnedRuntime(const mge_runtime_options& o) : adapter(o) {}
   LogAdapter adapter;
   std::shared_ptr<mge::Runtime> runtime;  // destroyed before `adapter`
 };
@@ -80,10 +71,12 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
   MGE_API_NEEDS({"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_runtime_options o,
                            mge::api::CopyOptions(given, mge_runtime_options_init, "mge_runtime_options"));
-  auto owned = std::make_shared<OwnedRuntime>(o);
+  std::shared_ptr<const void> released = mge::api::CallAtEnd(o.log_release, o.log_state);
   MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
+  auto owned = std::make_shared<OwnedRuntime>();
   if (o.log && o.log_inbox) return mge::api::Misuse("mge_runtime_create", "both log and log_inbox are set");
   if (o.log || o.log_inbox) {
+    owned->adapter = {o.log, o.log_state, std::move(released), o.log_inbox ? o.log_inbox->inbox : nullptr};
     options.logger = mge::Logger(mge::LogLevel::kWarning, Log, &owned->adapter);
   }
   MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));

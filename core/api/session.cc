@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 
 #include "core/api/objects.h"
 #include "core/api/options.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
-#include "core/kvstore/data_parallel.h"
 #include "core/plan/bodies.h"
 #include "fmt/format.h"
 
@@ -16,59 +14,6 @@ using mge::api::Misuse;
 using mge::api::Wrap;
 
 namespace {
-
-absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
-  return mge::api::CopyOptions(given, mge_session_options_init, "mge_session_options");
-}
-
-absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o) {
-  mge::SessionOptions options;
-  if (o.device) options.device = o.device;
-  options.threads = o.threads;
-  for (size_t i = 0; i < o.skip_count; ++i) options.skip.push_back(o.skip[i]);
-  MGE_ASSIGN_OR_RETURN(options.settings, mge::api::Assignments(o.settings, o.setting_count));
-  options.outputs_on_device = o.outputs_on_device != 0;
-  for (size_t i = 0; i < o.output_count; ++i) options.outputs.push_back(o.outputs[i]);
-  return options;
-}
-
-// Creates the session of a model that `read` reads. `trained` has the model's bytes for a session that trains.
-template <typename Read>
-absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_session_options& given, Read read,
-                                        mge::api::TrainedModel trained) {
-  MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given));
-  mge::onnx::ReadOptions how;
-  how.allocator = &runtime.runtime->devices().host().host_allocator();
-  if (given.data_folder) how.data_folder = given.data_folder;
-  MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, read(how));
-  trained.file = model.file;
-  mge::api::TrainingRequest request;
-  std::optional<mge::onnx::Model> plain;  // the model without its training step, for replicas
-  if (given.training) {
-    MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
-    MGE_ASSIGN_OR_RETURN(request, mge::api::TrainingRequestOf(*given.training, *settings));
-    if (request.data_parallel) plain = model;
-    MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, request.options));
-  }
-  options.training = given.training != nullptr;
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
-                       mge::Session::Create(runtime.runtime, std::move(model), options));
-  if (plain) {
-    auto make = [plain = *std::move(plain),
-                 o = request.options](const mge::SumOverReplicas& sum) -> absl::StatusOr<mge::onnx::Model> {
-      mge::onnx::Model replica = plain;
-      MGE_RETURN_IF_ERROR(mge::MakeTrainingStep(replica, o, sum).status());
-      return replica;
-    };
-    MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make)));
-  }
-  auto out = std::make_unique<mge_session>();
-  out->states = session->StateNames();
-  out->session = std::move(session);
-  out->profile = runtime.profile;
-  if (given.training) out->trained = std::move(trained);
-  return out.release();
-}
 
 // Converts uint16 to bfloat16 if the model declares bfloat16. Files of ONNX's tests and of NumPy store bfloat16 as uint16.
 void TakeAs(DType declared, mge::Tensor& tensor) {
@@ -135,32 +80,6 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
 }
 
 }  // namespace mge::api
-
-mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
-                             mge_session** out) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
-  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
-  mge::api::TrainedModel trained;
-  trained.folder = std::filesystem::path(path).parent_path();
-  auto read = [&](const mge::onnx::ReadOptions& how) { return mge::onnx::ReadModel(path, how); };
-  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, read, std::move(trained)));
-  return nullptr;
-}
-MGE_API_CATCH
-
-mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size, const mge_session_options* options,
-                                   mge_session** out) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"data", data}, {"out", out});
-  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
-  mge::api::TrainedModel trained;
-  trained.bytes = {static_cast<const std::byte*>(data), size};
-  auto read = [&](const mge::onnx::ReadOptions& how) {
-    return mge::onnx::ReadModelBytes(trained.bytes, nullptr, {.data_folder = how.data_folder});
-  };
-  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, read, trained));
-  return nullptr;
-}
-MGE_API_CATCH
 
 void mge_session_release(mge_session* session) {
   delete session;

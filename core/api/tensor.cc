@@ -141,6 +141,9 @@ const int64_t* mge_tensor_dims(const mge_tensor* tensor) { return tensor->value.
 uint64_t mge_tensor_elements(const mge_tensor* tensor) { return static_cast<uint64_t>(tensor->value.tensor.elements()); }
 uint64_t mge_tensor_bytes(const mge_tensor* tensor) { return static_cast<uint64_t>(tensor->value.tensor.bytes()); }
 
+int32_t mge_tensor_read_only(const mge_tensor* tensor) { return tensor->read_only ? 1 : 0; }
+void mge_tensor_set_read_only(mge_tensor* tensor) { tensor->read_only = true; }
+
 void* mge_tensor_data(mge_tensor* tensor) {
   Tensor& t = tensor->value.tensor;
   return t.dtype() == DType::kString || !mge::DeviceMemory::OnHost(t) ? nullptr : t.mutable_data();

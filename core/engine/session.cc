@@ -121,7 +121,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->default_timeout_s_ = settings->Get<kRunTimeout>().count();
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
   MarkStates(model.graph);
-  MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context)));
+  MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context), {}, options.stop));
   const DeviceUse& first = found.devices.front();
   session->inline_ = first.synchronous;
   if (first.stream != kNoStream) session->stream_ = session->runtime_->streams().Get(first.device->name(), first.stream);

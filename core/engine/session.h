@@ -34,6 +34,8 @@ struct SessionOptions {
   bool training = false;                  // the model is a training step (core/train): engine.bulk_train applies
   // The session's rank in a group of ranks; nullptr: that of the settings collective.*.
   std::shared_ptr<Communicators> communicators = nullptr;
+  std::shared_ptr<Progress> progress = nullptr;  // of loading, and of planning in later runs
+  const StopControl* stop = nullptr;             // ends Create() early; used only during the call
 };
 
 // Sessions that run a model in place of the one that the caller has (core/kvstore). Thread-safe.

@@ -80,6 +80,7 @@ absl::StatusOr<std::shared_ptr<const PlanContext>> MakePlanContext(Runtime& runt
   MGE_ASSIGN_OR_RETURN(out->skip, WithVetoes(std::move(skip), out->devices));
   MGE_RETURN_IF_ERROR(CheckPools(*settings, out->devices, runtime.logger()));
   out->states = std::make_shared<StateMemory>();
+  out->progress = options.progress;
   out->communicators = options.communicators;
   if (!out->communicators) {
     MGE_ASSIGN_OR_RETURN(out->communicators, CommunicatorsOf(*settings));

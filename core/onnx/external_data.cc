@@ -56,6 +56,13 @@ absl::StatusOr<Location> ParseLocation(const ExternalEntries& entries, std::stri
   return location;
 }
 
+// Checks that `bytes` bytes from the location on are in a file of this size.
+absl::Status CheckRange(std::string_view tensor, const Location& location, int64_t bytes, int64_t size) {
+  if (int64_t end; CheckedAdd(location.offset, bytes, &end) && end <= size) return absl::OkStatus();
+  return Bad(tensor, fmt::format("file '{}' has {} bytes; {} are needed from byte {} on", location.file, size, bytes,
+                                 location.offset));
+}
+
 constexpr int64_t kMappedBytes = 1 << 20;
 
 absl::Status CheckBools(Bytes bytes) {
@@ -105,15 +112,25 @@ absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::
   constexpr size_t kMaxKeptOpen = 64;  // an exporter may write a file for each tensor; a process may have 1024 open files
   MGE_ASSIGN_OR_RETURN(Location location, ParseLocation(entries, tensor));
   has_checksums_ = has_checksums_ || location.has_checksum;
-  if (folders_.search.empty()) {
-    return Bad(tensor, "the model was not read from a file of a folder",
-               "read the model by its path, or name the folder of its data with --data-folder (data_folder in the API)");
-  }
   if (dtype == DType::kString) return Bad(tensor, "strings cannot be external");
   MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, shape));
   if (location.length && *location.length != bytes) {
     return Bad(tensor, fmt::format("{}{} needs {} bytes, length is {}", DTypeName(dtype), ShapeText(shape), bytes,
                                    *location.length));
+  }
+  const auto piece =
+      std::find_if(in_memory_.begin(), in_memory_.end(), [&](const MemoryFile& file) { return file.name == location.file; });
+  if (piece != in_memory_.end()) {
+    const auto size = static_cast<int64_t>(piece->bytes.size());
+    MGE_RETURN_IF_ERROR(CheckRange(tensor, location, bytes, size));
+    const Bytes part = piece->bytes.subspan(static_cast<size_t>(location.offset), static_cast<size_t>(bytes));
+    return TensorFromRaw(dtype, shape, part, true, piece->owner, allocator);
+  }
+  if (folders_.search.empty()) {
+    return Bad(
+        tensor, fmt::format("file '{}': the model was not read from a file of a folder", location.file),
+        "read the model by its path, name the folder of its data with --data-folder (data_folder in the API), or give "
+        "the file as one of the source's files in memory");
   }
   auto found = opened_.find(location.file);
   if (found == opened_.end()) {
@@ -128,10 +145,7 @@ absl::StatusOr<Tensor> ExternalFiles::Read(const ExternalEntries& entries, std::
     found = opened_.emplace(location.file, std::move(source)).first;
   }
   const std::shared_ptr<const SourceFile>& file = found->second;
-  if (int64_t end; !CheckedAdd(location.offset, bytes, &end) || end > file->size()) {
-    return Bad(tensor, fmt::format("file '{}' has {} bytes; {} are needed from byte {} on", location.file, file->size(),
-                                   bytes, location.offset));
-  }
+  MGE_RETURN_IF_ERROR(CheckRange(tensor, location, bytes, file->size()));
   absl::StatusOr<Tensor> out = TensorFromFile(dtype, shape, file, location.offset, allocator);
   if (ErrorId(out.status()) != errors::kFileAccess.id) return out;
   return Bad(tensor, fmt::format("file '{}': {}", location.file, PartsOf(out.status()).what), PartsOf(out.status()).fix);

@@ -2,6 +2,7 @@
 // Tensors whose bytes are in other files than the model. The files' names come from the model and are not trusted.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,6 +12,7 @@
 #include "core/base/contained_file.h"
 #include "core/base/source_file.h"
 #include "core/base/tensor.h"
+#include "core/onnx/reader.h"
 
 namespace mge::onnx {
 
@@ -21,8 +23,9 @@ using ExternalEntries = std::vector<std::pair<std::string_view, std::string_view
 // tensor and the file, and the errors of `allocator`.
 class ExternalFiles {
  public:
-  // Without folders, Read() fails for all external data.
-  explicit ExternalFiles(DataFolders folders) : folders_(std::move(folders)) {}
+  // Without folders, Read() fails for all external data but that of `in_memory`, which must outlive this object.
+  ExternalFiles(DataFolders folders, std::span<const MemoryFile> in_memory)
+      : folders_(std::move(folders)), in_memory_(in_memory) {}
 
   absl::StatusOr<Tensor> Read(const ExternalEntries& entries, std::string_view tensor, DType dtype, const Shape& shape,
                               HostAllocator& allocator);
@@ -32,6 +35,7 @@ class ExternalFiles {
  private:
   bool has_checksums_ = false;
   DataFolders folders_;
+  std::span<const MemoryFile> in_memory_;
   std::unordered_map<std::string, std::shared_ptr<const SourceFile>> opened_;
 };
 

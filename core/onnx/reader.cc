@@ -134,7 +134,7 @@ absl::StatusOr<Model> Read(const WireSource& source, DataFolders folders, const 
       return Fail(errors::kInvalidGraph, fmt::format("function '{}' is defined twice", title), {.where = source.place});
     }
   }
-  ExternalFiles external(std::move(folders));
+  ExternalFiles external(std::move(folders), options.files);
   HostAllocator& allocator = options.allocator ? *options.allocator : UnlimitedHostAllocator();
   TensorDecoder tensors(source, &external, allocator, true);
   ModelContext context{source, tensors, functions, opsets, options};

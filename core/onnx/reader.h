@@ -36,6 +36,13 @@ inline constexpr int64_t kFirstIrWithOpsets = 3;
 inline constexpr int64_t kNewestIrVersion = 14;
 inline constexpr int64_t kNewestOpset = 28;  // of ai.onnx
 
+// A file of external data in memory.
+struct MemoryFile {
+  std::string name;  // as the model writes it
+  Bytes bytes;
+  std::shared_ptr<const void> owner = nullptr;  // keeps the bytes; nullptr: they outlive the model
+};
+
 struct ReadOptions {
   int64_t max_file_bytes = (int64_t{1} << 31) - 1;  // protobuf's own limit for a message
   int64_t max_nodes = 4'000'000;
@@ -46,6 +53,8 @@ struct ReadOptions {
   HostAllocator* allocator = nullptr;  // for small tensors and decoded ones; null: no budget; not owned
   // Folder of the external data. Empty: the folder of the model's file.
   std::string data_folder = {};
+  // Files of the external data that are in memory: they take the place of files with these names.
+  std::vector<MemoryFile> files = {};
 };
 
 struct OpsetImport {

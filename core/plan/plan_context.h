@@ -18,6 +18,7 @@
 #include "core/plan/kernels/unable.h"
 #include "core/plan/memory/device_constants.h"
 #include "core/plan/plan.h"
+#include "core/plan/progress.h"
 #include "core/plugin/devices.h"
 #include "core/plugin/stop.h"
 
@@ -74,6 +75,7 @@ struct PlanContext {
   std::shared_ptr<const PlanServices> services;  // never nullptr
   std::shared_ptr<SessionCaches> caches = std::make_shared<SessionCaches>();
   std::shared_ptr<Communicators> communicators = nullptr;  // the session's rank in a group of ranks; nullptr: it is alone
+  std::shared_ptr<Progress> progress = nullptr;            // of loading and planning; nullptr: nobody wants to know
   std::shared_ptr<StateMemory> states = nullptr;           // memory of the session's states; nullptr: there can be none
 };
 

@@ -60,7 +60,11 @@ absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::share
   PassContext passes = {.allocator = &program->context_->devices.front()->host_allocator(),
                         .skip = program->context_->skip.names,
                         .stop = stop};
-  if (!program->part_.empty()) passes.fold_bytes = kFoldBytesOfBody;
+  if (program->part_.empty()) {
+    passes.progress = program->context_->progress.get();
+  } else {
+    passes.fold_bytes = kFoldBytesOfBody;
+  }
   std::map<std::string, std::string, std::less<>> lacking;  // operator -> the device without kernels, or ""
   passes.has_kernels = [&](std::string_view op) {
     auto known = lacking.find(op);

@@ -45,9 +45,9 @@ endforeach()
 set(stub ${CMAKE_CURRENT_BINARY_DIR}/abi/interfaces.c)
 add_custom_command(OUTPUT ${stub}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/abi
-  COMMAND ${CMAKE_COMMAND} -DHEADER=${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h -DOUTPUT=${stub}
+  COMMAND ${CMAKE_COMMAND} -DINCLUDES=${PROJECT_SOURCE_DIR}/sdk/include/mge -DOUTPUT=${stub}
           -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake
-  DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
+  DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/context.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
 foreach(age IN ITEMS "" _newer)
   add_library(mge_interfaces${age} SHARED ${stub})
   target_link_libraries(mge_interfaces${age} PRIVATE mge_sdk)

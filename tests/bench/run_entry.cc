@@ -69,8 +69,8 @@ class Row {
   void Run() { Check(mge_session_run(session_, in_.data(), in_.size(), out_.data(), out_.size(), nullptr, nullptr)); }
   static void MoveTo(mge_runtime* runtime, const char* device, mge_tensor*& tensor) {
     mge_tensor* there = nullptr;
-    Check(mge_tensor_create_on(runtime, device, MGE_PLACE_DEVICE, mge_tensor_dtype(tensor), mge_tensor_dims(tensor),
-                               mge_tensor_rank(tensor), &there));
+    Check(mge_tensor_create_on(runtime, device, mge_tensor_dtype(tensor), mge_tensor_dims(tensor), mge_tensor_rank(tensor),
+                               &there));
     Check(mge_tensor_copy(tensor, there));
     mge_tensor_release(tensor);
     tensor = there;

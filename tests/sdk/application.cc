@@ -22,7 +22,7 @@ namespace {
 
   auto eager = mge::Eager::Create(runtime);
   if (!eager.ok()) return eager.status();
-  auto scope = mge::ContextScope::Enter(runtime, mge::gpu(1));
+  auto scope = mge::ContextScope::Enter(mge::gpu(1));
   auto put = eager->Put(first);
   auto relu = eager->Apply(mge::EagerOp("LeakyRelu").Set("alpha", sum), {&*put});
   return relu.status();

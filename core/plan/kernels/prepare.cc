@@ -69,8 +69,10 @@ absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph
   for (size_t u = 0; u < schedule.units.size(); ++u) {
     if (schedule.units[u].HasKernel()) work.push_back(std::make_unique<Preparation>(u, graph, schedule, context.threads));
   }
+  ProgressOfStage progress(context.progress.get(), "kernels", work.size());
   MGE_RETURN_IF_ERROR(ForEachOnPool(context, work.size(), [&](uint64_t i) -> absl::Status {
     MGE_RETURN_IF_ERROR(CheckStop(stop));
+    progress.Advance();
     Preparation& w = *work[i];
     const PlannedUnit& unit = schedule.units[w.unit];
     // Since this kernel was chosen, a plan of another thread may have failed to prepare it.

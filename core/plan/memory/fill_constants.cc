@@ -38,8 +38,14 @@ absl::StatusOr<Tensor> CreateAligned(int64_t bytes, Device& device) {
 class Filler {
  public:
   Filler(const Graph& graph, const Schedule& schedule, SharedConstants& table, const PlanContext& context,
-         const StopControl* stop, const WhenOver& when_over)
-      : graph_(graph), schedule_(schedule), table_(table), context_(context), stop_(stop), when_over_(when_over) {}
+         const StopControl* stop, const WhenOver& when_over, uint64_t bytes)
+      : graph_(graph),
+        schedule_(schedule),
+        table_(table),
+        context_(context),
+        stop_(stop),
+        when_over_(when_over),
+        progress_(context.progress.get(), "weights", bytes) {}
 
   absl::Status Run(std::span<NewConstant> all) {
     for (const NewConstant& c : all) {
@@ -79,10 +85,12 @@ class Filler {
     if (c.key.bytes == 0) return absl::OkStatus();
     if (c.target && !c.unit) {
       MGE_ASSIGN_OR_RETURN(const Tensor held, c.value->constant.Held());
+      progress_.Advance(static_cast<uint64_t>(c.key.bytes));
       return Upload(c, held);
     }
     if (c.target) {
       MGE_ASSIGN_OR_RETURN(const bool packed, PackOnDevice(c));
+      if (packed) progress_.Advance(static_cast<uint64_t>(c.key.bytes));
       if (packed) return absl::OkStatus();
     }
     if (batch_bytes_ > kBatchBytes - c.key.bytes) MGE_RETURN_IF_ERROR(Flush());
@@ -153,7 +161,9 @@ class Filler {
     for (NewConstant* c : batch_) MGE_RETURN_IF_ERROR(Allocate(*c));
     MGE_RETURN_IF_ERROR(ForEachOnPool(context_, batch_.size(), [&](uint64_t i) {
       MGE_RETURN_IF_ERROR(CheckStop(stop_));
-      return PackOnHost(*batch_[i]);
+      MGE_RETURN_IF_ERROR(PackOnHost(*batch_[i]));
+      progress_.Advance(static_cast<uint64_t>(batch_[i]->key.bytes));
+      return absl::OkStatus();
     }));
     for (NewConstant* c : batch_) {
       const Tensor& source = c->value->constant;
@@ -218,6 +228,7 @@ class Filler {
   const PlanContext& context_;
   const StopControl* stop_;
   const WhenOver& when_over_;
+  ProgressOfStage progress_;  // in bytes
   std::vector<NewConstant*> batch_;
   int64_t batch_bytes_ = 0;
   std::map<Device*, std::unique_ptr<SyncQueue>> copies_;
@@ -228,7 +239,9 @@ class Filler {
 
 absl::Status FillConstants(const Graph& graph, const Schedule& schedule, std::span<NewConstant> all, SharedConstants& table,
                            const PlanContext& context, const StopControl* stop, const WhenOver& when_over) {
-  return Filler(graph, schedule, table, context, stop, when_over).Run(all);
+  uint64_t bytes = 0;
+  for (const NewConstant& c : all) bytes += static_cast<uint64_t>(c.key.bytes);
+  return Filler(graph, schedule, table, context, stop, when_over, bytes).Run(all);
 }
 
 }  // namespace mge

@@ -54,12 +54,14 @@ absl::Status RunPasses(Graph& graph, const PassContext& given, std::vector<std::
   if (!context.denied_bytes) context.denied_bytes = &unused;
   FoldLimits fold_limits = {.bytes = 4 * ConstantBytes(graph) + context.fold_bytes};
   context.fold_limits = &fold_limits;
+  ProgressOfStage progress(context.progress, "optimize", std::size(kPasses));
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = 0;
     context.first_round = round == 0;
     *context.denied_bytes = 0;  // each round counts from zero, since it tries all of them again
     for (size_t i = 0; i < std::size(kPasses); ++i) {
       const Pass& pass = kPasses[i];
+      if (context.first_round) progress.Advance();
       if (context.Skips(pass.name)) continue;
       MGE_RETURN_IF_ERROR(context.CheckStop());
       MGE_ASSIGN_OR_RETURN(int n, pass.run(graph, context));

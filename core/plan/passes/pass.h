@@ -11,6 +11,7 @@
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/ops/op.h"
+#include "core/plan/progress.h"
 #include "core/plugin/stop.h"
 
 namespace mge {
@@ -38,6 +39,7 @@ struct PassContext {
   // Callback after every pass that changed the graph, for --dump and tests; optional.
   void (*trace)(void* self, std::string_view pass, int changes, const Graph& graph) = nullptr;
   void* trace_self = nullptr;
+  Progress* progress = nullptr;                // nullable
   const StopControl* stop = nullptr;           // stop flag of the run that waits for the graph; nullable
   std::vector<int>* rewrite_counts = nullptr;  // receives the number of changes of each row of AllRewrites()
   // Returns whether every device has kernels for an ai.onnx operator. Empty: none has.

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "mge/mge.h"
+#include "mge/context.h"
 #include "mge/result.hpp"
 #include "mge/runtime.hpp"
 
@@ -38,8 +38,10 @@ class Context {
   std::string_view device_type() const { return raw_.device_type; }
   int device_id() const { return raw_.device_id; }
   std::string ToString() const { return raw_.device_type + ("(" + std::to_string(raw_.device_id)) + ")"; }
-  // Returns memory of the device that nothing uses to its driver; see mge_empty_cache.
-  Status empty_cache(const Runtime& runtime) const { return Status(mge_empty_cache(runtime.get(), get())); }
+  // Returns memory of the device that nothing uses to its driver; see mge_device_empty_cache.
+  Status empty_cache(const Runtime& runtime) const {
+    return Status(mge_device_empty_cache(runtime.get(), ToString().c_str()));
+  }
   friend bool operator==(const Context& a, const Context& b) {
     return a.device_type() == b.device_type() && a.device_id() == b.device_id();
   }
@@ -80,31 +82,27 @@ inline Result<GpuMemory> gpu_memory_info(const Runtime& runtime, int device_id =
   return out;
 }
 
-// Makes a context the thread's current one while the object exists. Sessions and tensors that name no device use it. The runtime
-// must outlive it.
+// Makes a context, or any other name of a device, the thread's current one while the object exists. Sessions and tensors that name
+// no device use it.
 //
-//   auto scope = mge::ContextScope::Enter(runtime, mge::gpu(1));
+//   auto scope = mge::ContextScope::Enter(mge::gpu(1));
 //   if (!scope.ok()) return scope.status();
 class [[nodiscard]] ContextScope {
  public:
-  static Result<ContextScope> Enter(const Runtime& runtime, const Context& context) {
-    if (Status s(mge_context_push(runtime.get(), context.get())); !s.ok()) return s;
-    return ContextScope(runtime.get());
-  }
-  static Result<ContextScope> Enter(const Runtime& runtime, const std::string& context) {
-    const Result<Context> parsed = Context::Parse(context);
-    if (!parsed.ok()) return parsed.status();
-    return Enter(runtime, *parsed);
+  static Result<ContextScope> Enter(const Context& context) { return Enter(context.ToString()); }
+  static Result<ContextScope> Enter(const std::string& device) {
+    if (Status s(mge_device_push(device.c_str())); !s.ok()) return s;
+    return ContextScope();
   }
   ~ContextScope() {
-    if (runtime_) mge_status_release(mge_context_pop(runtime_));
+    if (open_) mge_status_release(mge_device_pop());
   }
-  ContextScope(ContextScope&& other) noexcept : runtime_(std::exchange(other.runtime_, nullptr)) {}
+  ContextScope(ContextScope&& other) noexcept : open_(std::exchange(other.open_, false)) {}
   ContextScope& operator=(ContextScope&&) = delete;
 
  private:
-  explicit ContextScope(mge_runtime* runtime) : runtime_(runtime) {}
-  mge_runtime* runtime_;  // nullptr: moved from
+  ContextScope() = default;
+  bool open_ = true;  // false: moved from
 };
 
 }  // namespace v0

@@ -190,31 +190,20 @@ MGE_API MGE_NODISCARD mge_status* mge_plugins_quarantine(const mge_runtime_optio
 /* Ends the quarantine of every build of the backend with that name. */
 MGE_API MGE_NODISCARD mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name);
 
-/* ---------------------------------------------------------------- contexts: which device new work goes to */
+/* ---------------------------------------------------------------- which device new work goes to
+ * One text names a device everywhere: "gpu0", "cuda1", "gpu(1)", "cpu_pinned(0)"; see mge_runtime_device. The header
+ * mge/context.h has the functions of mxnet.context. */
 
-/* A device type and an id, such as gpu(1). Whether the device exists is checked when the context is used. */
-typedef struct mge_context {
-  char device_type[64]; /* "cpu", "gpu", "cpu_pinned", or a class of devices such as "cuda" */
-  int32_t device_id;    /* from 0; a CPU ignores it. cpu_pinned(1): host memory that the driver of gpu(1) page-locks */
-} mge_context;
-
-/* Creates a context. Fails with E0501 if the type is not known. */
-MGE_API MGE_NODISCARD mge_status* mge_context_create(const char* device_type, int32_t device_id, mge_context* out);
-/* Parses "gpu(1)" or any other name of one device, such as "cuda0". */
-MGE_API MGE_NODISCARD mge_status* mge_context_parse(const char* text, mge_context* out);
-/* Sets this thread's context until the matching pop. Contexts nest. Sessions that name no device run on it. */
-MGE_API MGE_NODISCARD mge_status* mge_context_push(mge_runtime* runtime, const mge_context* context);
-MGE_API MGE_NODISCARD mge_status* mge_context_pop(mge_runtime* runtime);
-/* Returns the thread's context: of the innermost push, else the default device if it is set, else cpu(0). */
-MGE_API MGE_NODISCARD mge_status* mge_context_current(mge_runtime* runtime, mge_context* out);
-/* Returns the number of usable GPUs: 0 without a driver. */
-MGE_API int32_t mge_num_gpus(mge_runtime* runtime);
-/* Returns the free and total bytes of a GPU. Fails with E0502 if it does not exist, or with the error of its driver. */
-MGE_API MGE_NODISCARD mge_status* mge_gpu_memory_info(mge_runtime* runtime, int32_t gpu, uint64_t* free_bytes,
-                                                      uint64_t* total_bytes);
-/* Returns memory of this context's device that nothing uses to the driver: what pools keep, and what sessions keep for their
- * next runs. Tensors and constants of sessions stay. */
-MGE_API MGE_NODISCARD mge_status* mge_empty_cache(mge_runtime* runtime, const mge_context* context);
+/* Sets this thread's device until the matching pop, for sessions and tensors that name none. Calls nest. Whether the device
+ * exists is checked when it is used. */
+MGE_API MGE_NODISCARD mge_status* mge_device_push(const char* device);
+MGE_API MGE_NODISCARD mge_status* mge_device_pop(void);
+/* Returns the thread's device as a context, such as "gpu(1)": that of the innermost push, else the default device if it is set,
+ * else "cpu(0)". */
+MGE_API MGE_NODISCARD mge_status* mge_device_current(mge_runtime* runtime, mge_string** out);
+/* Returns memory of a device that nothing uses to the driver: what pools keep, and what sessions keep for their next runs.
+ * Tensors and constants of sessions stay. */
+MGE_API MGE_NODISCARD mge_status* mge_device_empty_cache(mge_runtime* runtime, const char* device);
 
 /* ---------------------------------------------------------------- tensors */
 
@@ -237,6 +226,9 @@ MGE_API uint64_t mge_tensor_elements(const mge_tensor* tensor);
 MGE_API uint64_t mge_tensor_bytes(const mge_tensor* tensor);
 /* The elements in host memory. NULL for strings, and for memory of a device that the host cannot access. */
 MGE_API void* mge_tensor_data(mge_tensor* tensor);
+/* 1: nothing may write the elements. A run refuses such an output, and a copy such a destination. */
+MGE_API int32_t mge_tensor_read_only(const mge_tensor* tensor);
+MGE_API void mge_tensor_set_read_only(mge_tensor* tensor); /* for good */
 MGE_API mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index);
 MGE_API MGE_NODISCARD mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size);
 /* Creates a tensor of strings from their bytes, which follow one another. ends[i] is the offset behind string i. */
@@ -252,25 +244,20 @@ MGE_API const char* mge_dtype_name(mge_dtype dtype); /* "float32" */
  * A session binds tensors that lie on its devices without a copy, as inputs and as outputs. State that stays between runs is
  * such a tensor: an output of one run and an input of the next one. Tensors keep their runtime alive. */
 
-/* MGE_PLACE_PAGE_LOCKED is host memory that the copy queues of the device can access. A run does not stage it. */
-enum { MGE_PLACE_DEVICE = 0, MGE_PLACE_PAGE_LOCKED = 1 };
-/* Creates a tensor with undefined elements in the memory of a device, such as "gpu0". On a device that works in host
- * memory, such as "cpu0", the tensor is charged to its budget. Strings are refused. */
-MGE_API MGE_NODISCARD mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* device, int32_t place,
+/* Creates a tensor at a place: the memory of a device, such as "gpu0"; "cpu_pinned(N)", host memory that the driver of gpuN
+ * page-locks, so that a run does not stage it, or "cpu_pinned(NAME)" for any other device with queues; "cpu", plain host memory.
+ * NULL: the thread's device (mge_device_push). Without a GPU, "cpu_pinned(N)" is plain host memory. The elements are zero if the
+ * host can access them, else undefined. Memory of "cpu0" is charged to its budget, that of "cpu" is not. Strings are refused on
+ * devices. */
+MGE_API MGE_NODISCARD mge_status* mge_tensor_create_on(mge_runtime* runtime, const char* place /* nullable */,
                                                        mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
-/* Creates a tensor in a context (NULL: the thread's current one). cpu: plain host memory. cpu_pinned: page-locked memory;
- * plain host memory if there is no GPU. Other types: memory of the device. Host memory is set to zero. */
-MGE_API MGE_NODISCARD mge_status* mge_tensor_create_in(mge_runtime* runtime, const mge_context* context /* nullable */,
-                                                       mge_dtype dtype, const int64_t* dims, size_t rank, mge_tensor** out);
-/* Returns the context in which the tensor lies; cpu(0) for plain host memory. */
-MGE_API mge_context mge_tensor_context(const mge_tensor* tensor);
-/* Creates a tensor that uses the caller's memory on a device. `address` is valid on the device and aligned to its
+/* Creates a tensor that uses the caller's memory at a place. `address` is valid on the device and aligned to its
  * buffer_alignment (64 if it names none); on a device that works in host memory it is aligned to the elements. Page-locked
  * memory must have one address for host and device. `release` (nullable) is called once when no tensor and no run uses the
  * memory, or when this function fails. */
-MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* device, int32_t place,
-                                                     mge_dtype dtype, const int64_t* dims, size_t rank, void* address,
-                                                     uint64_t bytes, mge_release_fn release, void* state, mge_tensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* place, mge_dtype dtype,
+                                                     const int64_t* dims, size_t rank, void* address, uint64_t bytes,
+                                                     mge_release_fn release, void* state, mge_tensor** out);
 /* Creates a tensor like mge_tensor_wrap_on, of memory on a device that has a handle of the driver instead of an address,
  * such as cl_mem. The elements begin at `offset`, a multiple of the device's buffer_alignment. MGE does not see that two
  * tensors of one handle overlap: a run must not read one and write the other. Fails with E0502 if the backend cannot use
@@ -282,23 +269,29 @@ MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap_handle(mge_runtime* runtime, c
 /* Copies the elements into a tensor of the same type and shape. Both may lie anywhere. Returns when the copy is done. Runs
  * that write `source` or use `destination` must have ended. */
 MGE_API MGE_NODISCARD mge_status* mge_tensor_copy(const mge_tensor* source, mge_tensor* destination);
-MGE_API const char* mge_tensor_device(const mge_tensor* tensor); /* "virtual0"; "" for plain host memory */
-MGE_API int32_t mge_tensor_place(const mge_tensor* tensor);      /* MGE_PLACE_...; for plain host memory 0 */
+MGE_API const char* mge_tensor_device(const mge_tensor* tensor);  /* "virtual0"; "" for plain host memory */
+MGE_API int32_t mge_tensor_page_locked(const mge_tensor* tensor); /* 1: in host memory that its device page-locks */
 /* The address of the elements on the tensor's device, for other users of the device. For plain host memory as
  * mge_tensor_data. */
 MGE_API void* mge_tensor_address(mge_tensor* tensor);
 /* Returns the elements' address for the host. Fails with E0207 and the reason if the host cannot access them. */
 MGE_API MGE_NODISCARD mge_status* mge_tensor_map(mge_tensor* tensor, void** out);
 
-/* Shares a tensor through DLPack (https://dmlc.github.io/dlpack): struct DLManagedTensor of dlpack.h, which this header does
- * not need. The memory lives until both sides have released it. A device whose class DLPack does not know has the type
- * kDLExtDev and the device's number. */
-struct DLManagedTensor;
-MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensor** out);
+/* Shares a tensor through DLPack 1 (https://dmlc.github.io/dlpack): struct DLManagedTensorVersioned of dlpack.h, which this
+ * header does not need. The memory lives until both sides have released it. A device whose class DLPack does not know has the
+ * type kDLExtDev and the device's number. The runs that write the tensor must have ended, so that no stream has to wait. */
+struct DLManagedTensorVersioned;
+MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensorVersioned** out);
 /* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready to be read. `device` names the
- * device that holds the memory; NULL: host memory, and then `runtime` may be NULL. */
+ * device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag. */
 MGE_API MGE_NODISCARD mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device,
-                                                         struct DLManagedTensor* managed, mge_tensor** out);
+                                                         struct DLManagedTensorVersioned* managed, mge_tensor** out);
+/* The same with the struct of DLPack before version 1, which cannot say that a tensor must not be written: such tensors fail
+ * with E0207. */
+struct DLManagedTensor;
+MGE_API MGE_NODISCARD mge_status* mge_tensor_to_old_dlpack(const mge_tensor* tensor, struct DLManagedTensor** out);
+MGE_API MGE_NODISCARD mge_status* mge_tensor_from_old_dlpack(mge_runtime* runtime, const char* device,
+                                                             struct DLManagedTensor* managed, mge_tensor** out);
 
 /* Some models use sequences and optionals of tensors, maps, or sequences of maps. These values have parts, and no data of
  * their own. A map has two parts, vectors of one length: the keys (int64 or strings) and their values. */
@@ -376,6 +369,15 @@ typedef struct mge_session_options {
   const mge_training_options* training;
   /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
   const char* data_folder;
+  /* Ends the load if it is cancelled or its time limit is reached. Used only during the call. NULL: nothing does. */
+  mge_run_control* control;
+  /* Receives how far a stage is, on any thread, one call at a time: "read", "optimize" (passes), and then in the load or in runs
+   * that need a new plan "kernels" (kernels) and "weights" (bytes). It must not use the session, and is not called after the
+   * session and its runs have ended. NULL: nobody wants to know. */
+  void (*progress)(void* state, const char* stage, uint64_t done, uint64_t total);
+  void* progress_state;
+  /* Nullable. Called once with progress_state when no call of `progress` can come any more, also if the load fails. */
+  mge_release_fn progress_release;
 } mge_session_options;
 static inline void mge_session_options_init(mge_session_options* options) { MGE_CLEAR_(options); }
 
@@ -386,10 +388,40 @@ static inline void mge_session_options_init(mge_session_options* options) { MGE_
  * the same entry of a model hub's cache. */
 MGE_API MGE_NODISCARD mge_status* mge_session_load(mge_runtime* runtime, const char* path,
                                                    const mge_session_options* options /* nullable */, mge_session** out);
-/* Loads a model from memory, which must outlive the session. External data needs `data_folder`. */
-MGE_API MGE_NODISCARD mge_status* mge_session_load_bytes(mge_runtime* runtime, const void* data, uint64_t size,
-                                                         const mge_session_options* options /* nullable */,
-                                                         mge_session** out);
+
+/* A file of a model's external data that is in memory. */
+typedef struct mge_model_file {
+  const char* name; /* as the model writes it, such as "weights.bin" */
+  const void* data;
+  uint64_t size;
+} mge_model_file;
+
+/* Where a model comes from: one of `path`, `data` and `read`. */
+typedef struct mge_model_source {
+  size_t struct_size;
+  const char* path; /* as for mge_session_load */
+  const void* data; /* the model in memory */
+  uint64_t size;
+  /* Writes the next bytes of the model to `buffer`, and returns their number; 0 at the end, less than 0 if it cannot. Called on
+   * the loading thread until it returns 0 or less. */
+  int64_t (*read)(void* state, void* buffer, uint64_t capacity);
+  /* Files of external data, which are not opened. Others are read from `data_folder` of the options. */
+  const mge_model_file* files;
+  size_t file_count;
+  size_t file_size; /* sizeof(mge_model_file) */
+  /* Called once with `state` when no session uses `data` and the data of `files` any more, also if the load fails. NULL: they
+   * outlive the session. */
+  mge_release_fn release;
+  void* state; /* of `read` and `release` */
+} mge_model_source;
+static inline void mge_model_source_init(mge_model_source* source) {
+  MGE_CLEAR_(source);
+  source->file_size = sizeof(mge_model_file);
+}
+/* Loads a model from memory, in pieces, or from a file. */
+MGE_API MGE_NODISCARD mge_status* mge_session_load_from(mge_runtime* runtime, const mge_model_source* source,
+                                                        const mge_session_options* options /* nullable */,
+                                                        mge_session** out);
 MGE_API void mge_session_release(mge_session* session);
 
 MGE_API size_t mge_session_input_count(const mge_session* session);

@@ -103,8 +103,11 @@ struct SessionOptions {
   std::vector<std::string> settings = {};  // dynamic settings for this session only: "NAME=VALUE"
   // values to compute instead of the model's outputs, intermediate values included; empty: the model's outputs
   std::vector<std::string> outputs = {};
-  std::string data_folder = {};    // of the model's external data; empty: the folder of the model's file
-  bool outputs_on_device = false;  // runs create outputs in the memory of the session's first device that has its own
+  std::string data_folder = {};         // of the model's external data; empty: the folder of the model's file
+  bool outputs_on_device = false;       // runs create outputs in the memory of the session's first device that has its own
+  const RunControl* control = nullptr;  // ends the load
+  // Receives how far a stage of loading or planning is, on any thread.
+  std::function<void(std::string_view stage, uint64_t done, uint64_t total)> progress = nullptr;
   std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
 
@@ -168,6 +171,21 @@ struct ExampleInputs {
   std::string report;  // JSON "mge.inputs/1"
 };
 
+// Where a model comes from: one of `path`, `data` and `read`; see mge_model_source.
+struct ModelSource {
+  struct File {
+    std::string name;
+    const void* data;
+    uint64_t size;
+  };
+  std::string path = {};
+  const void* data = nullptr;
+  uint64_t size = 0;
+  std::function<int64_t(void* buffer, uint64_t capacity)> read = nullptr;
+  std::vector<File> files = {};             // of external data
+  std::function<void()> release = nullptr;  // called once when nothing uses `data` and `files` any more, also on failure
+};
+
 // A loaded model. Run() may be called from several threads at once.
 class Session : public internal::Owner<mge_session, mge_session_release> {
  public:
@@ -177,12 +195,30 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
       return mge_session_load(runtime.get(), path.c_str(), o, s);
     });
   }
+  static Result<Session> Load(const Runtime& runtime, const ModelSource& source, const SessionOptions& options = {}) {
+    std::vector<mge_model_file> files;
+    for (const ModelSource::File& file : source.files) files.push_back({file.name.c_str(), file.data, file.size});
+    mge_model_source from;
+    mge_model_source_init(&from);
+    from.path = internal::TextOrNull(source.path);
+    from.data = source.data;
+    from.size = source.size;
+    if (source.read) from.read = CallRead;
+    from.files = files.data();
+    from.file_count = files.size();
+    from.state = new ModelSource(source);
+    from.release = ReleaseSource;
+    return Make(options, [&](const mge_session_options* o, mge_session** s) {
+      return mge_session_load_from(runtime.get(), &from, o, s);
+    });
+  }
   // The bytes must outlive the session.
   static Result<Session> LoadBytes(const Runtime& runtime, const void* data, uint64_t size,
                                    const SessionOptions& options = {}) {
-    return Make(options, [&](const mge_session_options* o, mge_session** s) {
-      return mge_session_load_bytes(runtime.get(), data, size, o, s);
-    });
+    ModelSource source;
+    source.data = data;
+    source.size = size;
+    return Load(runtime, source, options);
   }
 
   size_t input_count() const { return mge_session_input_count(get()); }
@@ -328,6 +364,17 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   Status Save(const std::string& path) const { return Status(mge_session_save(get(), path.c_str())); }
 
  private:
+  using Progress = std::function<void(std::string_view, uint64_t, uint64_t)>;
+  static int64_t CallRead(void* source, void* buffer, uint64_t capacity) {
+    return static_cast<ModelSource*>(source)->read(buffer, capacity);
+  }
+  static void ReleaseSource(void* source) {
+    const std::unique_ptr<ModelSource> owner(static_cast<ModelSource*>(source));
+    if (owner->release) owner->release();
+  }
+  static void CallProgress(void* progress, const char* stage, uint64_t done, uint64_t total) {
+    (*static_cast<Progress*>(progress))(stage, done, total);
+  }
   static Tensor::Dims Dims(const int64_t* dims, int rank) { return {dims, static_cast<size_t>(rank > 0 ? rank : 0)}; }
   static void CallDone(void* state, mge_status* status, mge_tensor** outputs, size_t count) {
     const std::unique_ptr<RunOptions::Done> done(static_cast<RunOptions::Done*>(state));
@@ -351,6 +398,12 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     o.output_count = outputs.size();
     o.outputs_on_device = options.outputs_on_device;
     o.data_folder = internal::TextOrNull(options.data_folder);
+    o.control = options.control ? options.control->get() : nullptr;
+    if (options.progress) {
+      o.progress = CallProgress;
+      o.progress_state = new Progress(options.progress);
+      o.progress_release = [](void* progress) { delete static_cast<Progress*>(progress); };
+    }
     const TrainingOptions t = options.training.value_or(TrainingOptions());
     const internal::Texts frozen(t.frozen);
     mge_training_options training;

@@ -50,6 +50,12 @@ class Texts {
   std::vector<const char*> pointers_;
 };
 
+// A mge_release_fn for a new std::function<void()>, which it deletes.
+inline void CallOnce(void* release) {
+  const std::unique_ptr<std::function<void()>> call(static_cast<std::function<void()>*>(release));
+  if (*call) (*call)();
+}
+
 inline const char* TextOrNull(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 inline std::string_view TextOrEmpty(const char* text) { return text ? text : ""; }
 
@@ -140,6 +146,10 @@ class Runtime : public internal::Owner<mge_runtime, mge_runtime_release> {
       if (Status s(mge_runtime_device(get(), i, &out[i])); !s.ok()) return s;
     }
     return out;
+  }
+  // Returns the device of the thread, such as "gpu(1)"; see mge_device_current.
+  Result<std::string> CurrentDevice() const {
+    return internal::TakeText([&](mge_string** text) { return mge_device_current(get(), text); });
   }
   // Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1".
   Result<std::string> Report(const std::string& schema) const {

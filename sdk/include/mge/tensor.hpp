@@ -92,32 +92,29 @@ class Tensor : public internal::Owner<mge_tensor, mge_tensor_release> {
     return internal::Take<Tensor>([&](mge_tensor** t) { return mge_tensor_read_npy_bytes(data, size, t); });
   }
 
-  // ---- on a device, such as "gpu0"; see mge.h on each
+  // ---- at a place, such as "gpu0", "cpu_pinned(0)" or gpu(1); see mge.h on each
 
-  // Creates a tensor with undefined elements. `place` is MGE_PLACE_...
-  static Result<Tensor> CreateOn(const Runtime& runtime, const std::string& device, mge_dtype dtype, Dims dims,
-                                 int place = MGE_PLACE_DEVICE) {
+  // Creates a tensor: of zeros if the host can access them, else of undefined elements.
+  static Result<Tensor> CreateOn(const Runtime& runtime, const std::string& place, mge_dtype dtype, Dims dims) {
     return internal::Take<Tensor>([&](mge_tensor** t) {
-      return mge_tensor_create_on(runtime.get(), device.c_str(), place, dtype, dims.data(), dims.size(), t);
+      return mge_tensor_create_on(runtime.get(), place.c_str(), dtype, dims.data(), dims.size(), t);
     });
   }
-  // Creates a tensor in a context, or in the thread's current one.
-  static Result<Tensor> CreateIn(const Runtime& runtime, const Context& context, mge_dtype dtype, Dims dims) {
-    return internal::Take<Tensor>([&](mge_tensor** t) {
-      return mge_tensor_create_in(runtime.get(), context.get(), dtype, dims.data(), dims.size(), t);
-    });
+  static Result<Tensor> CreateOn(const Runtime& runtime, const Context& context, mge_dtype dtype, Dims dims) {
+    return CreateOn(runtime, context.ToString(), dtype, dims);
   }
-  static Result<Tensor> CreateIn(const Runtime& runtime, mge_dtype dtype, Dims dims) {
+  // The same on the device of the thread; see ContextScope.
+  static Result<Tensor> CreateOn(const Runtime& runtime, mge_dtype dtype, Dims dims) {
     return internal::Take<Tensor>(
-        [&](mge_tensor** t) { return mge_tensor_create_in(runtime.get(), nullptr, dtype, dims.data(), dims.size(), t); });
+        [&](mge_tensor** t) { return mge_tensor_create_on(runtime.get(), nullptr, dtype, dims.data(), dims.size(), t); });
   }
   // Creates a tensor that uses the caller's memory. `release` is called once when nothing uses the memory any more, also if this
   // function fails.
-  static Result<Tensor> WrapOn(const Runtime& runtime, const std::string& device, mge_dtype dtype, Dims dims, void* address,
-                               uint64_t bytes, std::function<void()> release = nullptr, int place = MGE_PLACE_DEVICE) {
+  static Result<Tensor> WrapOn(const Runtime& runtime, const std::string& place, mge_dtype dtype, Dims dims, void* address,
+                               uint64_t bytes, std::function<void()> release = nullptr) {
     return internal::Take<Tensor>([&](mge_tensor** t) {
-      return mge_tensor_wrap_on(runtime.get(), device.c_str(), place, dtype, dims.data(), dims.size(), address, bytes,
-                                CallOnce, new std::function<void()>(std::move(release)), t);
+      return mge_tensor_wrap_on(runtime.get(), place.c_str(), dtype, dims.data(), dims.size(), address, bytes,
+                                internal::CallOnce, new std::function<void()>(std::move(release)), t);
     });
   }
   // The same for memory that has a handle of the driver, such as cl_mem. The elements begin at `offset`.
@@ -125,21 +122,34 @@ class Tensor : public internal::Owner<mge_tensor, mge_tensor_release> {
                                    void* handle, uint64_t offset, uint64_t bytes, std::function<void()> release = nullptr) {
     return internal::Take<Tensor>([&](mge_tensor** t) {
       return mge_tensor_wrap_handle(runtime.get(), device.c_str(), dtype, dims.data(), dims.size(), handle, offset, bytes,
-                                    CallOnce, new std::function<void()>(std::move(release)), t);
+                                    internal::CallOnce, new std::function<void()>(std::move(release)), t);
     });
   }
-  // Takes over a tensor of another library, except on failure: in host memory, or on the device that is named.
-  static Result<Tensor> FromDlpack(DLManagedTensor* managed) {
+  // Takes over a tensor of another library, except on failure: in host memory, or on the device that is named. The struct is that
+  // of DLPack 1, or the one before.
+  static Result<Tensor> FromDlpack(DLManagedTensorVersioned* managed) {
     return internal::Take<Tensor>([&](mge_tensor** t) { return mge_tensor_from_dlpack(nullptr, nullptr, managed, t); });
   }
-  static Result<Tensor> FromDlpack(const Runtime& runtime, const std::string& device, DLManagedTensor* managed) {
+  static Result<Tensor> FromDlpack(const Runtime& runtime, const std::string& device, DLManagedTensorVersioned* managed) {
     return internal::Take<Tensor>(
         [&](mge_tensor** t) { return mge_tensor_from_dlpack(runtime.get(), device.c_str(), managed, t); });
   }
+  static Result<Tensor> FromDlpack(DLManagedTensor* managed) {
+    return internal::Take<Tensor>([&](mge_tensor** t) { return mge_tensor_from_old_dlpack(nullptr, nullptr, managed, t); });
+  }
+  static Result<Tensor> FromDlpack(const Runtime& runtime, const std::string& device, DLManagedTensor* managed) {
+    return internal::Take<Tensor>(
+        [&](mge_tensor** t) { return mge_tensor_from_old_dlpack(runtime.get(), device.c_str(), managed, t); });
+  }
   // Shares the tensor. The caller owns the result, and calls its deleter.
-  Result<DLManagedTensor*> ToDlpack() const {
-    DLManagedTensor* out = nullptr;
+  Result<DLManagedTensorVersioned*> ToDlpack() const {
+    DLManagedTensorVersioned* out = nullptr;
     if (Status s(mge_tensor_to_dlpack(get(), &out)); !s.ok()) return s;
+    return out;
+  }
+  Result<DLManagedTensor*> ToOldDlpack() const {
+    DLManagedTensor* out = nullptr;
+    if (Status s(mge_tensor_to_old_dlpack(get(), &out)); !s.ok()) return s;
     return out;
   }
 
@@ -150,7 +160,9 @@ class Tensor : public internal::Owner<mge_tensor, mge_tensor_release> {
   uint64_t elements() const { return mge_tensor_elements(get()); }
   uint64_t bytes() const { return mge_tensor_bytes(get()); }
   std::string_view device() const { return mge_tensor_device(get()); }  // "" for plain host memory
-  int place() const { return mge_tensor_place(get()); }                 // MGE_PLACE_...
+  bool page_locked() const { return mge_tensor_page_locked(get()) != 0; }
+  bool read_only() const { return mge_tensor_read_only(get()) != 0; }
+  void SetReadOnly() { mge_tensor_set_read_only(get()); }  // for good
   Context context() const { return Context(mge_tensor_context(get())); }
 
   // ---- its elements
@@ -216,12 +228,6 @@ class Tensor : public internal::Owner<mge_tensor, mge_tensor_release> {
   // Returns a sequence of n maps with the same m keys as keys[m] and values[n,m]; see mge_value_table.
   struct KeysAndValues;
   inline Result<KeysAndValues> Table() const;
-
- private:
-  static void CallOnce(void* release) {
-    const std::unique_ptr<std::function<void()>> call(static_cast<std::function<void()>*>(release));
-    if (*call) (*call)();
-  }
 };
 
 struct Tensor::KeysAndValues {

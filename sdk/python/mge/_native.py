@@ -71,8 +71,9 @@ class RuntimeOptions(_Options):
 
 class TrainingOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("labels_name", c.c_char_p),
-                ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
-                ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t),
+                ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double),
+                ("epsilon", c.c_double), ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts),
+                ("frozen_count", c.c_size_t),
                 ("data_parallel", c.c_int32), ("reserved", c.c_int32)]
 
 
@@ -80,7 +81,18 @@ class SessionOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32),
                 ("outputs_on_device", c.c_int32), ("skip", _Texts), ("skip_count", c.c_size_t), ("settings", _Texts),
                 ("setting_count", c.c_size_t), ("outputs", _Texts), ("output_count", c.c_size_t),
-                ("training", c.POINTER(TrainingOptions)), ("data_folder", c.c_char_p)]
+                ("training", c.POINTER(TrainingOptions)), ("data_folder", c.c_char_p), ("control", c.c_void_p),
+                ("progress", c.c_void_p), ("progress_state", c.c_void_p), ("progress_release", c.c_void_p)]
+
+
+class ModelFile(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("data", c.c_char_p), ("size", c.c_uint64)]
+
+
+class ModelSource(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("path", c.c_char_p), ("data", c.c_char_p), ("size", c.c_uint64),
+                ("read", c.c_void_p), ("files", c.POINTER(ModelFile)), ("file_count", c.c_size_t),
+                ("file_size", c.c_size_t), ("release", c.c_void_p), ("state", c.c_void_p)]
 
 
 class ExampleOptions(_Options):
@@ -119,19 +131,6 @@ class EagerOperator(_Options):
                 ("output_count", c.c_size_t), ("device", c.c_char_p)]
 
 
-class DLTensor(c.Structure):
-    _fields_ = [("data", c.c_void_p), ("device_type", c.c_int32), ("device_id", c.c_int32), ("ndim", c.c_int32),
-                ("code", c.c_uint8), ("bits", c.c_uint8), ("lanes", c.c_uint16), ("shape", c.POINTER(c.c_int64)),
-                ("strides", c.POINTER(c.c_int64)), ("byte_offset", c.c_uint64)]
-
-
-class DLManagedTensor(c.Structure):
-    pass
-
-
-DLManagedTensor._fields_ = [("tensor", DLTensor), ("context", c.c_void_p),
-                            ("deleter", c.CFUNCTYPE(None, c.POINTER(DLManagedTensor)))]
-
 lib = _open()
 
 _p, _s, _i32, _i64, _u64, _size, _f64 = c.c_void_p, c.c_char_p, c.c_int32, c.c_int64, c.c_uint64, c.c_size_t, c.c_double
@@ -148,7 +147,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
     _i32: {"inbox_descriptor": [_p], "inbox_take_run": [_p, c.POINTER(_u64), _out, _out, _size, c.POINTER(_size)],
            "inbox_take_message": [_p, c.POINTER(_i32), _out], "session_input_part_kind": [_p, _size],
            "session_output_part_kind": [_p, _size], "status_code": [_p], "status_exit_code": [_p],
-           "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_place": [_p],
+           "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_page_locked": [_p], "tensor_read_only": [_p],
            "num_gpus": [_p], "session_threads": [_p], "session_input_kind": [_p, _size], "session_input_dtype": [_p, _size],
            "session_input_rank": [_p, _size], "session_output_kind": [_p, _size], "session_output_dtype": [_p, _size],
            "session_output_rank": [_p, _size], "eager_tensor_state": [_p]},
@@ -169,17 +168,17 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "plugins_remove": [c.POINTER(RuntimeOptions), _s, _out],
         "plugins_quarantine": [c.POINTER(RuntimeOptions), _s, _s], "plugins_release": [c.POINTER(RuntimeOptions), _s],
         "model_report": [_p, _s, _s, _out], "context_create": [_s, _i32, c.POINTER(Context)],
-        "context_parse": [_s, c.POINTER(Context)], "context_push": [_p, c.POINTER(Context)], "context_pop": [_p],
-        "context_current": [_p, c.POINTER(Context)], "empty_cache": [_p, c.POINTER(Context)],
+        "context_parse": [_s, c.POINTER(Context)], "device_push": [_s], "device_pop": [],
+        "context_current": [_p, c.POINTER(Context)], "device_empty_cache": [_p, _s],
         "gpu_memory_info": [_p, _i32, c.POINTER(_u64), c.POINTER(_u64)],
-        "tensor_create": [_i32, _dims, _size, _out], "tensor_create_on": [_p, _s, _i32, _i32, _dims, _size, _out],
-        "tensor_create_in": [_p, c.POINTER(Context), _i32, _dims, _size, _out],
+        "tensor_create": [_i32, _dims, _size, _out], "tensor_create_on": [_p, _s, _i32, _dims, _size, _out],
         "tensor_wrap": [_i32, _dims, _size, _p, _u64, _out],
         "tensor_create_strings": [_dims, _size, _s, _p, _out], "tensor_read_strings": [_p, _p, _p, _u64],
         "value_create": [_i32, _out, _size, _out], "value_table": [_p, _out, _out],
-        "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p], "tensor_read_npy_bytes": [_s, _u64, _out],
-        "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out], "tensor_part": [_p, _size, _out],
-        "session_load": [_p, _s, _p, _out], "session_load_bytes": [_p, _p, _u64, _p, _out],
+        "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p],
+        "tensor_read_npy_bytes": [_s, _u64, _out], "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out],
+        "tensor_to_old_dlpack": [_p, _out], "tensor_from_old_dlpack": [_p, _s, _p, _out], "tensor_part": [_p, _size, _out],
+        "session_load": [_p, _s, _p, _out], "session_load_from": [_p, _p, _p, _out],
         "session_run": [_p, _out, _size, _out, _size, c.POINTER(RunOptions), _out],
         "inbox_create": [_out],
         "session_example_inputs": [_p, c.POINTER(ExampleOptions), _out, _size, _out],
@@ -200,11 +199,11 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
     Context: {"tensor_context": [_p]},
     None: {"status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
-           "inbox_release": [_p],
-           "session_release": [_p], "run_control_release": [_p], "run_control_set_timeout": [_p, _f64],
-           "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32], "run_control_cancel": [_p],
-           "run_control_reset": [_p], "run_control_set_profile": [_p, _p], "run_fence_release": [_p],
-           "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p], "eager_tensor_release": [_p], "eager_tape_release": [_p]},
+           "tensor_set_read_only": [_p], "inbox_release": [_p], "session_release": [_p], "run_control_release": [_p],
+           "run_control_set_timeout": [_p, _f64], "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32],
+           "run_control_set_profile": [_p, _p], "run_control_cancel": [_p], "run_control_reset": [_p],
+           "run_fence_release": [_p], "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p],
+           "eager_tensor_release": [_p], "eager_tape_release": [_p]},
 }
 for _result, _group in _FUNCTIONS.items():
     for _name, _parameters in _group.items():

@@ -64,15 +64,15 @@ class Context:
 
     def empty_cache(self) -> None:
         """Returns unused memory of the device to its driver."""
-        raise_for(lib.mge_empty_cache(default_runtime()._open(), c.byref(self._native)))
+        raise_for(lib.mge_device_empty_cache(default_runtime()._open(), repr(self).encode()))
 
     def __enter__(self) -> "Context":
-        raise_for(lib.mge_context_push(default_runtime()._open(), c.byref(self._native)))
+        raise_for(lib.mge_device_push(repr(self).encode()))
         _scopes.contexts.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        raise_for(lib.mge_context_pop(default_runtime()._open()))
+        raise_for(lib.mge_device_pop())
         _scopes.contexts.pop()
 
     def __eq__(self, other: object) -> bool:

@@ -55,12 +55,12 @@ class Eager(Owner):
         raise_for(lib.mge_eager_put(self._open(), host._open(), None if device is None else str(device).encode(), c.byref(out)))
         return EagerTensor(self, out.value)
 
-    def apply(self, op: str, *inputs: Any, outputs: int | None = None, domain: str = "",
-              version: int | None = None, device: str | Context | None = None, **attributes: Any) -> Any:
+    def apply(self, op: str, *inputs: Any, outputs: int | None = None, domain: str = "", version: int | None = None,
+              device: str | Context | None = None, **attributes: Any) -> Any:
         """Calls an operator. `inputs`: eager tensors; arrays, lists and numbers, which have no device; None for an optional
         input that is absent. `outputs`: how many are wanted; by default those that the operator requires. `version`: of the
-        domain's operator set; by default the newest one. `device`: for a call without eager tensors. Returns a tensor, or a tuple if there are several. Attributes that are None are left
-        out."""
+        domain's operator set; by default the newest one. `device`: for a call without eager tensors. Returns a tensor, or a tuple
+        if there are several. Attributes that are None are left out."""
         operator, keeps = _operator(op, outputs, domain, version or 0, device, attributes)
         given = [x if isinstance(x, EagerTensor) or x is None else self._operand(x) for x in inputs]
         handles = (c.c_void_p * max(1, len(given)))(*[None if x is None else x._open() for x in given])
@@ -169,16 +169,19 @@ class EagerTensor:
     def numpy(self) -> Any:
         """Waits, and returns an array that must not be written: it may share the tensor's memory. Raises the error of the
         operator that should have computed the tensor. Sequences are lists, maps are dicts."""
-        value = self._value(on_device=False)
-        if isinstance(value, np.ndarray) and value.dtype != object:
-            value = value.view()
-            value.flags.writeable = False
-        return value
+        return self._value(on_device=False)
 
     def get(self) -> _SharedTensor:
         """Waits, and returns the tensor as an mge.Tensor that shares its memory, for DLPack. It must not be written."""
         value: _SharedTensor = self._value(on_device=True)
         return value
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Waits, and shares the memory, which must not be written; see mge.Tensor.__dlpack__()."""
+        return self.get().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.get().__dlpack_device__()
 
     def item(self) -> Any:
         """Returns the only element."""

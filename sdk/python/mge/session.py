@@ -12,12 +12,13 @@ import threading
 import time
 from collections.abc import Mapping as AnyMapping
 from collections.abc import MutableMapping as AnyMutableMapping
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Iterator, Mapping, Sequence
 
 from ._call import new_call
 from ._handles import Closable, FenceHandle, Handle, SessionHandle, TensorHandle, pointers
 from ._inbox import inbox_of
-from ._native import ExampleOptions, MemoryFacts, RunOptions, SessionOptions, lib, take_text, text, texts
+from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, lib, take_text, text,
+                      texts)
 from .context import Context
 from .errors import CancelledError, Error, UsageError, raise_for
 from .runs import POLL_SECONDS, EnqueuedRun, Profile, RunControl, control_of
@@ -81,25 +82,27 @@ class States(AnyMutableMapping[str, Any]):
 
 
 class Session(Closable):
-    """A model, loaded from a file or from bytes. Its functions may be called from any thread."""
+    """A model, loaded from a file, from bytes, or from an object with read(). Its functions may be called from any thread."""
 
     _runtime: Runtime
     _call: Any = None  # the compiled form of run(), for a call with arrays only
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
 
-    def __init__(self, model: str | os.PathLike[str] | bytes, *, device: str | Context | None = None,
+    def __init__(self, model: str | os.PathLike[str] | bytes | BinaryIO, *, device: str | Context | None = None,
                  threads: int | None = None, settings: Settings | None = None, outputs: Sequence[str] | None = None,
-                 outputs_on_device: bool = False, skip: Sequence[str] = (), runtime: Runtime | None = None) -> None:
+                 outputs_on_device: bool = False, skip: Sequence[str] = (), runtime: Runtime | None = None,
+                 data_folder: str | os.PathLike[str] | None = None, files: Mapping[str, bytes] | None = None) -> None:
         """`device`: "gpu0,cpu0" is an order of preference, "gpu0+cpu0" splits the model. `threads`: of its runs; by default those
-        of the runtime's settings. `settings`: dynamic ones for this session. `outputs`: names of values that replace the model's outputs. `outputs_on_device`: runs return mge.Tensor
-        objects in the memory of the device instead of arrays."""
-        self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None)
+        of the runtime's settings. `settings`: dynamic ones for this session. `outputs`: names of values that replace the model's
+        outputs. `outputs_on_device`: runs return mge.Tensor objects in the memory of the device instead of arrays. The model's
+        external data is in `files`, by name, or in `data_folder`, or in the folder of the model's file."""
+        self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None, data_folder, files)
         if not outputs_on_device and self._runtime.quiet:
             self._call = new_call(self._open(), self.inputs, self.outputs)
 
     def _load(self, model: Any, device: Any, threads: int | None, settings: Any, outputs: Any, outputs_on_device: bool, skip: Any,
-              runtime: Any, training: Any) -> None:
+              runtime: Any, training: Any, data_folder: Any, files: Any) -> None:
         handle = SessionHandle()
         self._runtime = runtime or default_runtime()
         self._on_device = outputs_on_device
@@ -115,14 +118,22 @@ class Session(Closable):
             options.outputs, options.output_count = texts(outputs)
         if training is not None:
             options.training = c.pointer(training)
+        if data_folder is not None:
+            options.data_folder = os.fspath(data_folder).encode()
+        source = ModelSource(file_size=c.sizeof(ModelFile))
+        if hasattr(model, "read"):
+            model = model.read()
+        if isinstance(model, (bytes, bytearray, memoryview)):
+            model = bytes(model)
+            source.data, source.size = model, len(model)
+        else:
+            source.path = os.fspath(model).encode()
+        pieces = {name: bytes(data) for name, data in (files or {}).items()}
+        source.file_count = len(pieces)
+        source.files = (ModelFile * len(pieces))(*[ModelFile(name.encode(), data, len(data)) for name, data in pieces.items()])
+        handle.keeps = (model, pieces)  # outlive the session
         try:
-            if isinstance(model, (bytes, bytearray, memoryview)):
-                handle.keeps = c.create_string_buffer(bytes(model), len(model))  # outlives the session
-                raise_for(lib.mge_session_load_bytes(self._runtime._open(), handle.keeps, len(model), c.byref(options),
-                                                     c.byref(handle)))
-            else:
-                raise_for(lib.mge_session_load(self._runtime._open(), os.fspath(model).encode(), c.byref(options),
-                                               c.byref(handle)))
+            raise_for(lib.mge_session_load_from(self._runtime._open(), c.byref(source), c.byref(options), c.byref(handle)))
         finally:
             self._runtime.deliver()
         self.inputs = _values(handle, _INPUT)

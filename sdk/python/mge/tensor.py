@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
+from . import _dlpack
 from ._handles import Closable, Handle, TensorHandle
-from ._native import DLManagedTensor, dims_of, lib, text
+from ._native import dims_of, lib, text
 from .errors import UsageError, raise_for
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ _TYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int3
           11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128"}
 _NUMBERS = {np.dtype(name): number for number, name in _TYPES.items()}
 STRING, _BFLOAT16 = 8, 16
-_DL_CPU = 1
-_CAPSULE, _USED_CAPSULE = b"dltensor", b"used_dltensor"
 
 
 @functools.lru_cache(None)
@@ -75,6 +74,8 @@ def tensor_of(data: Any, number: int | None = None) -> TensorHandle:
         raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX")
     raise_for(lib.mge_tensor_wrap(number, dims_of(array.shape), array.ndim, array.ctypes.data, array.nbytes, c.byref(out)))
     out.keeps = array
+    if not array.flags.writeable:
+        lib.mge_tensor_set_read_only(out)
     return out
 
 
@@ -128,7 +129,9 @@ def array_of(handle: Handle) -> Any:
         return array_of(host_copy(handle, number, shape))
     buffer: Any = (c.c_char * size).from_address(data)
     buffer._handle = handle
-    return np.ndarray(shape, array_type(number), buffer)
+    array = np.ndarray(shape, array_type(number), buffer)
+    array.flags.writeable = not lib.mge_tensor_read_only(handle)
+    return array
 
 
 def host_copy(handle: Handle, number: int, shape: Sequence[int]) -> TensorHandle:
@@ -144,8 +147,6 @@ def _place(device: "str | Context | None") -> "str | Context | None":
 
     if device is None:
         device = scope()
-    if isinstance(device, str) and device.startswith("cpu_pinned"):
-        device = Context.parse(device)
     return None if isinstance(device, Context) and device.device_type == "cpu" else device
 
 
@@ -175,8 +176,7 @@ class Tensor(Closable):
     @classmethod
     def empty(cls, shape: Sequence[int], dtype: str = "float32", *, device: "str | Context | None" = None,
               runtime: "Runtime | None" = None) -> "Tensor":
-        """Makes a tensor: zeros in host memory, or undefined elements on a device. `device` as for Tensor()."""
-        from .context import Context
+        """Makes a tensor: of zeros where the host can access them, else of undefined elements. `device` as for Tensor()."""
         from .runtime import default_runtime
 
         number, place, out = _number(dtype), _place(device), TensorHandle()
@@ -184,10 +184,7 @@ class Tensor(Closable):
             raise_for(lib.mge_tensor_create(number, dims_of(shape), len(shape), c.byref(out)))
             return cls._of(out)
         owner = (runtime or default_runtime())._open()
-        if isinstance(place, Context):
-            raise_for(lib.mge_tensor_create_in(owner, c.byref(place._native), number, dims_of(shape), len(shape), c.byref(out)))
-        else:
-            raise_for(lib.mge_tensor_create_on(owner, place.encode(), 0, number, dims_of(shape), len(shape), c.byref(out)))
+        raise_for(lib.mge_tensor_create_on(owner, str(place).encode(), number, dims_of(shape), len(shape), c.byref(out)))
         return cls._of(out)
 
     @classmethod
@@ -230,7 +227,7 @@ class Tensor(Closable):
     @property
     def page_locked(self) -> bool:
         """Whether the elements lie in host memory that the copy queues of the device can access."""
-        return bool(lib.mge_tensor_place(self._open()))
+        return bool(lib.mge_tensor_page_locked(self._open()))
 
     @property
     def size(self) -> int:
@@ -278,55 +275,19 @@ class Tensor(Closable):
 
     # ---- DLPack: https://dmlc.github.io/dlpack
 
-    def _managed(self) -> Any:
-        out = c.c_void_p()
-        raise_for(lib.mge_tensor_to_dlpack(self._open(), c.byref(out)))
-        return c.cast(out, c.POINTER(DLManagedTensor))
-
-    def __dlpack__(self, **_: Any) -> Any:
-        """Returns a capsule that shares the memory. The runs that write it have ended, so no stream has to wait."""
-        return _new_capsule(c.cast(self._managed(), c.c_void_p), _CAPSULE, _delete_capsule)
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """Returns a capsule that shares the memory, or that has a copy in host memory: if `dl_device` is (1, 0), or `copy` is True.
+        The runs that write it have ended, so no stream has to wait."""
+        return _dlpack.export(self._open(), lambda: self.to_host()._open(), stream, max_version, dl_device, copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        managed = self._managed()
-        place = (managed.contents.tensor.device_type, managed.contents.tensor.device_id)
-        managed.contents.deleter(managed)
-        return place
+        return _dlpack.device_of(self._open())
 
     @classmethod
     def from_dlpack(cls, source: Any, *, device: str | None = None, runtime: "Runtime | None" = None) -> "Tensor":
-        """Shares the memory of another library's tensor. `device` is its name here; by default that of DLPack's number."""
+        """Shares the memory of another library's tensor. `device` is its name here; by default that of DLPack's number. A tensor that
+        must not be written has read-only arrays."""
         from .runtime import default_runtime
 
-        kind, number = source.__dlpack_device__()
-        if device is None and kind != _DL_CPU:
-            names = {2: "cuda", 10: "rocm"}
-            if kind not in names:
-                raise UsageError(f"name the device: DLPack's device type {kind} has no name here")
-            device = f"{names[kind]}{number}"
-        owner = None if device is None else (runtime or default_runtime())._open()
-        capsule = source.__dlpack__()
-        out = TensorHandle()
-        raise_for(lib.mge_tensor_from_dlpack(owner, device and device.encode(), _pointer_of(capsule, _CAPSULE), c.byref(out)))
-        _rename_capsule(capsule, _USED_CAPSULE)
-        return cls._of(out)
-
-
-_new_capsule = c.pythonapi.PyCapsule_New
-_new_capsule.restype, _new_capsule.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
-_pointer_of = c.pythonapi.PyCapsule_GetPointer
-_pointer_of.restype, _pointer_of.argtypes = c.c_void_p, [c.py_object, c.c_char_p]
-_rename_capsule = c.pythonapi.PyCapsule_SetName
-_rename_capsule.restype, _rename_capsule.argtypes = c.c_int, [c.py_object, c.c_char_p]
-_raw_pointer_of = c.PYFUNCTYPE(c.c_void_p, c.c_void_p, c.c_char_p)(("PyCapsule_GetPointer", c.pythonapi))
-_raw_is_valid = c.PYFUNCTYPE(c.c_int, c.c_void_p, c.c_char_p)(("PyCapsule_IsValid", c.pythonapi))
-
-
-def _delete(capsule: int) -> None:
-    if _raw_is_valid(capsule, _CAPSULE):  # nobody has taken it
-        managed = c.cast(_raw_pointer_of(capsule, _CAPSULE), c.POINTER(DLManagedTensor))
-        managed.contents.deleter(managed)
-
-
-_delete_function = c.PYFUNCTYPE(None, c.c_void_p)(_delete)
-_delete_capsule = c.cast(_delete_function, c.c_void_p)
+        return cls._of(_dlpack.take(source, device, lambda: (runtime or default_runtime())._open()))

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "mge/mge.h"
+#include "tests/core/api/load_bytes.h"
 #include "tests/support/onnx_builder.h"
 
 namespace mge {
@@ -67,7 +68,7 @@ class Ranks : public testing::Test {
       options.device = rank ? "virtual1" : "virtual0";
       options.settings = settings;
       options.setting_count = 3;
-      mge_status* status = mge_session_load_bytes(runtime_, model.data(), model.size(), &options, &sessions_[rank]);
+      mge_status* status = LoadBytes(runtime_, model, &options, &sessions_[rank]);
       ASSERT_EQ(status, nullptr) << mge_status_text(status);
     }
     mge_string_release(id);
@@ -158,7 +159,7 @@ TEST_F(Ranks, AnInitializerThatAModelAssignsIsAState) {
   mge_session_options options = {};
   options.struct_size = sizeof(options);
   options.device = "virtual0";
-  mge_status* status = mge_session_load_bytes(runtime_, model.data(), model.size(), &options, &sessions_[0]);
+  mge_status* status = LoadBytes(runtime_, model, &options, &sessions_[0]);
   ASSERT_EQ(status, nullptr) << mge_status_text(status);
   EXPECT_EQ(Run(sessions_[0], 1, 2), "1.000000 2.000000");
   EXPECT_EQ(Run(sessions_[0], 1, 2), "2.000000 4.000000");

@@ -47,12 +47,12 @@ class Contexts : public ::testing::Test {
 
   Tensor In(const Context& context, int64_t elements) {
     Tensor t;
-    Expect(Tensor::CreateIn(runtime_, context, MGE_DTYPE_F32, {elements}).MoveTo(t));
+    Expect(Tensor::CreateOn(runtime_, context, MGE_DTYPE_F32, {elements}).MoveTo(t));
     return t;
   }
   Tensor InCurrent(int64_t elements) {
     Tensor t;
-    Expect(Tensor::CreateIn(runtime_, MGE_DTYPE_F32, {elements}).MoveTo(t));
+    Expect(Tensor::CreateOn(runtime_, MGE_DTYPE_F32, {elements}).MoveTo(t));
     return t;
   }
   std::string Current() {
@@ -91,13 +91,12 @@ TEST_F(Contexts, AreATypeAndAnId) {
 TEST_F(Contexts, AreTheCurrentOneInsideAScope) {
   EXPECT_EQ(Current(), "cpu(0)");
   {
-    const auto outer = ContextScope::Enter(runtime_, gpu(1));
+    const auto outer = ContextScope::Enter(gpu(1));
     Expect(outer.status());
     EXPECT_EQ(Current(), "gpu(1)");
     std::thread([&] { EXPECT_EQ(Current(), "cpu(0)"); }).join();  // a scope belongs to its thread
     {
-      const auto inner = ContextScope::Enter(runtime_, "cpu_pinned(0)");
-      Expect(inner.status());
+      const auto inner = ContextScope::Enter("cpu_pinned(0)");
       EXPECT_EQ(Current(), "cpu_pinned(0)");
     }
     EXPECT_EQ(Current(), "gpu(1)");
@@ -108,7 +107,7 @@ TEST_F(Contexts, AreTheCurrentOneInsideAScope) {
 TEST_F(Contexts, MayBeLeftOpenByAThreadThatEnds) {
   std::thread([&] {
     const Context context = gpu(1);
-    for (int i = 0; i < 10'000; ++i) Expect(Status(mge_context_push(runtime_.get(), context.get())));
+    for (int i = 0; i < 10'000; ++i) Expect(Status(mge_context_push(context.get())));
     EXPECT_EQ(Current(), "gpu(1)");
   }).join();
   EXPECT_EQ(Current(), "cpu(0)");
@@ -116,7 +115,7 @@ TEST_F(Contexts, MayBeLeftOpenByAThreadThatEnds) {
 
 TEST_F(Contexts, DecideWhereTensorsAndSessionsAre) {
   EXPECT_EQ(In(gpu(1), 6).context(), gpu(1));
-  const auto scope = ContextScope::Enter(runtime_, gpu(1));
+  const auto scope = ContextScope::Enter(gpu(1));
   EXPECT_EQ(InCurrent(6).context(), gpu(1));
   EXPECT_EQ(In(cpu(), 6).context(), cpu());
   Session session = Load();
@@ -127,17 +126,46 @@ TEST_F(Contexts, DecideWhereTensorsAndSessionsAre) {
   EXPECT_EQ(Staged(session), out[0].bytes() + out[1].bytes());  // the inputs lie where the session runs
 }
 
+TEST_F(Contexts, AreWordsForPlacesOfTensorsInC) {
+  struct Row {
+    const char *place, *device;
+    int page_locked;
+  };
+  const int64_t dims[] = {2};
+  for (const Row& row : {Row{"cpu", "", 0}, Row{"cpu(0)", "", 0}, Row{"cpu0", "cpu0", 0}, Row{"gpu1", "virtual1", 0},
+                         Row{"gpu(1)", "virtual1", 0}, Row{"virtual0", "virtual0", 0}, Row{"cpu_pinned(0)", "virtual0", 1},
+                         Row{"cpu_pinned(1)", "virtual1", 1}, Row{"cpu_pinned(virtual1)", "virtual1", 1}}) {
+    mge_tensor* raw = nullptr;
+    Expect(Status(mge_tensor_create_on(runtime_.get(), row.place, MGE_DTYPE_F32, dims, 1, &raw)));
+    Tensor t(raw);
+    EXPECT_EQ(t.device(), row.device) << row.place;
+    EXPECT_EQ(t.page_locked(), row.page_locked != 0) << row.place;
+    EXPECT_THAT(t.data<float>(), Each(0.0F)) << row.place;  // nothing where the host cannot access it
+  }
+  Expect(Status(mge_device_push("gpu1")));
+  mge_string* current = nullptr;
+  Expect(Status(mge_device_current(runtime_.get(), &current)));
+  EXPECT_STREQ(mge_string_data(current), "gpu(1)");
+  mge_string_release(current);
+  EXPECT_EQ(InCurrent(2).device(), "virtual1");
+  Expect(Status(mge_device_pop()));
+  EXPECT_EQ(Status(mge_device_pop()).id(), 207);
+  Tensor t;
+  EXPECT_EQ(Tensor::CreateOn(runtime_, "gpu0+gpu1", MGE_DTYPE_F32, dims).MoveTo(t).id(), 501);
+  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu_pinned(virtul0)", MGE_DTYPE_F32, dims).MoveTo(t).id(), 501);
+}
+
 TEST_F(Contexts, OfAnUnknownTypeOrDeviceAreErrors) {
-  const auto scope = ContextScope::Enter(runtime_, Context("gpi", 0));
+  const auto scope = ContextScope::Enter(Context("gpi", 0));
   EXPECT_THAT(scope.status().text(), HasSubstr("gpi(0)"));
   EXPECT_THAT(scope.status().text(), HasSubstr("Did you mean \"gpu\"?"));
   EXPECT_EQ(Current(), "cpu(0)");
-  EXPECT_FALSE(ContextScope::Enter(runtime_, Context("gpu", -1)).ok());
-  EXPECT_FALSE(ContextScope::Enter(runtime_, Context(std::string(200, 'a'), 0)).ok());
-  EXPECT_FALSE(ContextScope::Enter(runtime_, Context("", 0)).ok());
-  const Status absent = Tensor::CreateIn(runtime_, gpu(7), MGE_DTYPE_F32, {1}).status();
+  EXPECT_FALSE(ContextScope::Enter(Context("gpu", -1)).ok());
+  EXPECT_FALSE(ContextScope::Enter(Context(std::string(200, 'a'), 0)).ok());
+  EXPECT_FALSE(ContextScope::Enter(Context("", 0)).ok());
+  const Status absent = Tensor::CreateOn(runtime_, gpu(7), MGE_DTYPE_F32, {1}).status();
   EXPECT_THAT(absent.text(), HasSubstr("there are 2 devices"));
-  EXPECT_FALSE(Tensor::CreateIn(runtime_, cpu_pinned(7), MGE_DTYPE_F32, {1}).ok());
+  EXPECT_FALSE(Tensor::CreateOn(runtime_, cpu_pinned(7), MGE_DTYPE_F32, {1}).ok());
   EXPECT_FALSE(gpu_memory_info(runtime_, 7).ok());
   EXPECT_FALSE(gpu(7).empty_cache(runtime_).ok());
 }
@@ -178,7 +206,7 @@ TEST_F(Contexts, OfPinnedTensorsAreBoundWithoutStaging) {
   std::fill_n(static_cast<float*>(x.raw_data()), n, 2.0F);
   std::vector<Tensor> out;
   {
-    const auto scope = ContextScope::Enter(runtime_, cpu_pinned());
+    const auto scope = ContextScope::Enter(cpu_pinned());
     for (size_t i = 0; i < session.output_count(); ++i) out.push_back(InCurrent(n));
   }
   Expect(session.Run({&state, &x}, out));
@@ -192,7 +220,7 @@ TEST_F(Contexts, OfPinnedTensorsAreBoundWithoutStaging) {
 }
 
 TEST_F(Contexts, OfPinnedMemoryRunOnTheCpuAndLockItsOutputs) {
-  const auto scope = ContextScope::Enter(runtime_, cpu_pinned());
+  const auto scope = ContextScope::Enter(cpu_pinned());
   Session session = Load();
   EXPECT_EQ(session.device(0), "cpu0");
   Tensor x;
@@ -201,7 +229,7 @@ TEST_F(Contexts, OfPinnedMemoryRunOnTheCpuAndLockItsOutputs) {
     std::vector<Tensor> out;
     Expect(session.Run({&x, &x}, out));
     EXPECT_EQ(out[0].context(), cpu_pinned());
-    EXPECT_EQ(out[1].place(), MGE_PLACE_PAGE_LOCKED);
+    EXPECT_TRUE(out[1].page_locked());
     EXPECT_THAT(out[0].data<float>(), ElementsAre(2, 4));
   }
 }

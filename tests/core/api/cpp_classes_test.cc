@@ -2,6 +2,7 @@
 // Results, views and callbacks, which the C++ classes add to the C API.
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <mutex>
 #include <span>
 #include <thread>
@@ -123,8 +124,12 @@ TEST_F(CppClasses, ShareMemoryByDlpack) {
   const auto taken = Tensor::FromDlpack(*shared);
   ASSERT_TRUE(taken.ok()) << taken.status().text();
   EXPECT_EQ(taken->raw_data(), given.raw_data());
-  const auto again = Tensor::FromDlpack(*runtime_, "host", *given.ToDlpack());
-  EXPECT_TRUE(again.ok()) << again.status().text();
+  const auto old = Tensor::FromDlpack(*runtime_, "host", *given.ToOldDlpack());
+  EXPECT_TRUE(old.ok()) << old.status().text();
+  Tensor constant = *Tensor::Of<float>({1}, {1});
+  constant.SetReadOnly();
+  EXPECT_TRUE(Tensor::FromDlpack(*constant.ToDlpack())->read_only());
+  EXPECT_EQ(constant.ToOldDlpack().status().id(), 207);
 }
 
 TEST_F(CppClasses, RunWithACallbackAnInboxOrMemoryForOutputs) {
@@ -156,6 +161,40 @@ TEST_F(CppClasses, RunWithACallbackAnInboxOrMemoryForOutputs) {
   EXPECT_EQ(ended->outputs.status().code(), MGE_CANCELLED);
 }
 
+TEST_F(CppClasses, LoadModelsInPiecesAndTellTheProgress) {
+  auto owned = std::make_shared<int>(0);
+  ModelSource source;
+  source.read = [this, owned, at = size_t{0}](void* buffer, uint64_t capacity) mutable {
+    const size_t size = std::min<size_t>({static_cast<size_t>(capacity), model_.size() - at, 7});
+    std::memcpy(buffer, model_.data() + at, size);
+    at += size;
+    return static_cast<int64_t>(size);
+  };
+  source.release = [owned] { ++*owned; };
+  std::vector<std::string> stages;
+  auto told = std::make_shared<int>(0);
+  SessionOptions options;
+  options.device = "host";
+  options.progress = [&stages, told](std::string_view stage, uint64_t, uint64_t) { stages.emplace_back(stage); };
+  auto session = Session::Load(*runtime_, source, options);
+  ASSERT_TRUE(session.ok()) << session.status().text();
+  const Tensor x = *Tensor::Of<float>({1}, {1});
+  EXPECT_TRUE(session->Run({&x, &x}).ok());
+  EXPECT_THAT(stages, testing::Contains("read"));
+  source = {};
+  *session = Session();
+  EXPECT_EQ(*owned, 1);
+  EXPECT_EQ(owned.use_count(), 1);
+  EXPECT_EQ(told.use_count(), 2);  // that of `options`
+  source.read = [](void*, uint64_t) { return int64_t{-1}; };
+  EXPECT_FALSE(Session::Load(*runtime_, source, options).ok());
+  EXPECT_EQ(told.use_count(), 2);
+  RunControl control = *RunControl::Create();
+  control.Cancel();
+  options.control = &control;
+  EXPECT_EQ(Session::LoadBytes(*runtime_, model_.data(), model_.size(), options).status().code(), MGE_CANCELLED);
+}
+
 TEST_F(CppClasses, KeepMessagesInAnInbox) {
   Inbox inbox = *Inbox::Create();
   RuntimeOptions options = Plain();
@@ -175,7 +214,7 @@ TEST_F(CppClasses, KeepMessagesInAnInbox) {
 TEST_F(CppClasses, TellWhatDoesNotExist) {
   EXPECT_EQ(Context::Create("gpi").status().id(), 501);
   EXPECT_THAT(runtime_->Get("no.such").status().text(), HasSubstr("no.such"));
-  EXPECT_FALSE(ContextScope::Enter(*runtime_, "gpu(").ok());
+  EXPECT_FALSE(ContextScope::Enter("gpu(").ok());
   EXPECT_EQ(Session().Run({}).status().id(), 207);
 }
 

@@ -50,10 +50,10 @@ class DeviceTensors : public ::testing::Test {
     Expect(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values).MoveTo(t));
     return t;
   }
-  Tensor On(const std::string& device, std::initializer_list<float> values, int place = MGE_PLACE_DEVICE) {
+  Tensor On(const std::string& device, std::initializer_list<float> values) {
     Tensor t;
     const int64_t dims[] = {static_cast<int64_t>(values.size())};
-    Expect(Tensor::CreateOn(runtime_, device, MGE_DTYPE_F32, dims, place).MoveTo(t));
+    Expect(Tensor::CreateOn(runtime_, device, MGE_DTYPE_F32, dims).MoveTo(t));
     Expect(Host(values).CopyTo(t));
     return t;
   }
@@ -124,11 +124,11 @@ TEST_F(DeviceTensors, MayBeTheSameInEveryRun) {
 }
 
 TEST_F(DeviceTensors, InPageLockedMemoryAreNotStaged) {
-  const Tensor state = On("virtual0", {1, 2}, MGE_PLACE_PAGE_LOCKED), x = On("virtual0", {3, 4}, MGE_PLACE_PAGE_LOCKED);
+  const Tensor state = On("cpu_pinned(virtual0)", {1, 2}), x = On("cpu_pinned(virtual0)", {3, 4});
   EXPECT_NE(state.raw_data(), nullptr);
-  EXPECT_EQ(state.place(), MGE_PLACE_PAGE_LOCKED);
+  EXPECT_TRUE(state.page_locked());
   std::vector<Tensor> out(2);
-  out[0] = On("virtual0", {0, 0}, MGE_PLACE_PAGE_LOCKED);
+  out[0] = On("cpu_pinned(virtual0)", {0, 0});
   for (int i = 0; i < 4; ++i) Expect(session_.Run({&state, &x}, out));
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
   EXPECT_THAT(Values(out[1]), ElementsAre(16, 36));
@@ -137,7 +137,8 @@ TEST_F(DeviceTensors, InPageLockedMemoryAreNotStaged) {
 
 TEST_F(DeviceTensors, AreCopiedBetweenAnyTwoPlaces) {
   const Tensor first = On("virtual0", {1, 2, 3});
-  Tensor second = On("virtual1", {0, 0, 0}), third = On("virtual1", {0, 0, 0}), locked = On("virtual0", {0, 0, 0}, 1);
+  Tensor second = On("virtual1", {0, 0, 0}), third = On("virtual1", {0, 0, 0}),
+         locked = On("cpu_pinned(virtual0)", {0, 0, 0});
   Expect(first.CopyTo(second));
   Expect(second.CopyTo(third));
   Expect(third.CopyTo(locked));
@@ -227,7 +228,7 @@ TEST_F(DeviceTensors, MustNotBeInputAndOutputOfOneRun) {
 
 TEST_F(DeviceTensors, CannotBeMappedIfTheHostCannotAccessTheMemory) {
   void* data = nullptr;
-  const Tensor there = On("virtual0", {1}), locked = On("virtual0", {1}, MGE_PLACE_PAGE_LOCKED);
+  const Tensor there = On("virtual0", {1}), locked = On("cpu_pinned(virtual0)", {1});
   const Status status(mge_tensor_map(there.get(), &data));
   EXPECT_EQ(status.id(), 207);
   EXPECT_THAT(std::string(status.text()), HasSubstr("device virtual0, whose memory the host cannot access"));
@@ -244,7 +245,7 @@ TEST_F(DeviceTensors, OnACpuAreHostMemory) {
   Expect(cpu.Run({&state, &x}, out));
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
   Tensor locked;
-  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu0", MGE_DTYPE_F32, {}, MGE_PLACE_PAGE_LOCKED).status().id(), 502);
+  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu_pinned(cpu0)", MGE_DTYPE_F32, {}).status().id(), 502);
 }
 
 TEST_F(DeviceTensors, UseMemoryOfTheCallerAndReleaseItOnce) {
@@ -253,8 +254,8 @@ TEST_F(DeviceTensors, UseMemoryOfTheCallerAndReleaseItOnce) {
   int released = 0;
   const mge_release_fn release = [](void* count) { ++*static_cast<int*>(count); };
   mge_tensor* wrapped = nullptr;
-  Expect(Status(mge_tensor_wrap_on(runtime_.get(), "virtual0", MGE_PLACE_DEVICE, MGE_DTYPE_F32, dims, 1, owner.address(), 8,
-                                   release, &released, &wrapped)));
+  Expect(Status(mge_tensor_wrap_on(runtime_.get(), "virtual0", MGE_DTYPE_F32, dims, 1, owner.address(), 8, release,
+                                   &released, &wrapped)));
   {
     const Tensor state(wrapped);
     std::vector<Tensor> out;
@@ -265,19 +266,19 @@ TEST_F(DeviceTensors, UseMemoryOfTheCallerAndReleaseItOnce) {
   EXPECT_EQ(released, 1);
 
   char* const odd = static_cast<char*>(owner.address()) + 4;
-  const Status unaligned(mge_tensor_wrap_on(runtime_.get(), "virtual0", MGE_PLACE_DEVICE, MGE_DTYPE_F32, dims, 0, odd, 4,
-                                            release, &released, &wrapped));
+  const Status unaligned(
+      mge_tensor_wrap_on(runtime_.get(), "virtual0", MGE_DTYPE_F32, dims, 0, odd, 4, release, &released, &wrapped));
   EXPECT_EQ(unaligned.id(), 305);
   EXPECT_THAT(std::string(unaligned.text()), HasSubstr("is not a multiple of 64"));
   EXPECT_EQ(released, 2);
-  const Status size(mge_tensor_wrap_on(runtime_.get(), "virtual0", MGE_PLACE_DEVICE, MGE_DTYPE_F32, dims, 1, owner.address(),
-                                       4, release, &released, &wrapped));
+  const Status size(mge_tensor_wrap_on(runtime_.get(), "virtual0", MGE_DTYPE_F32, dims, 1, owner.address(), 4, release,
+                                       &released, &wrapped));
   EXPECT_THAT(std::string(size.text()), HasSubstr("float32[2] needs 8 bytes, got 4"));
   EXPECT_EQ(released, 3);
 }
 
 TEST_F(DeviceTensors, TravelThroughDlpack) {
-  DLManagedTensor* managed = nullptr;
+  DLManagedTensorVersioned* managed = nullptr;
   mge_tensor* back = nullptr;
   Tensor plain = Host({1, 2, 3});
   Expect(Status(mge_tensor_to_dlpack(plain.get(), &managed)));
@@ -297,8 +298,33 @@ TEST_F(DeviceTensors, TravelThroughDlpack) {
   EXPECT_THAT(Values(out[0]), ElementsAre(4, 6));
 }
 
+TEST_F(DeviceTensors, ThatMustNotBeWrittenTravelThroughDlpackAsSuch) {
+  mge_tensor* back = nullptr;
+  const Tensor plain = Host({1, 2});
+  mge_tensor_set_read_only(plain.get());
+  DLManagedTensorVersioned* managed = nullptr;
+  Expect(Status(mge_tensor_to_dlpack(plain.get(), &managed)));
+  Expect(Status(mge_tensor_from_dlpack(nullptr, nullptr, managed, &back)));
+  const Tensor again(back);
+  EXPECT_EQ(mge_tensor_read_only(again.get()), 1);
+  DLManagedTensor* old = nullptr;
+  EXPECT_EQ(Status(mge_tensor_to_old_dlpack(again.get(), &old)).id(), 207);
+
+  const Tensor x = Host({3, 4});
+  EXPECT_EQ(Status(mge_tensor_copy(x.get(), again.get())).id(), 207);
+  mge_tensor* inputs[] = {x.get(), x.get()};
+  mge_tensor* outputs[] = {again.get(), nullptr};
+  const Status refused(mge_session_run(session_.get(), inputs, 2, outputs, 2, nullptr, nullptr));
+  EXPECT_THAT(std::string(refused.text()), HasSubstr("output 0 is a tensor that must not be written"));
+  EXPECT_THAT(Values(again), ElementsAre(1, 2));
+
+  Expect(Status(mge_tensor_to_old_dlpack(x.get(), &old)));
+  Expect(Status(mge_tensor_from_old_dlpack(nullptr, nullptr, old, &back)));
+  EXPECT_EQ(Tensor(back).raw_data(), x.raw_data());
+}
+
 TEST_F(DeviceTensors, OfDlpackAreRefusedOnAnotherDevice) {
-  DLManagedTensor* managed = nullptr;
+  DLManagedTensorVersioned* managed = nullptr;
   mge_tensor* back = nullptr;
   const Tensor there = On("virtual0", {1, 2});
   Expect(Status(mge_tensor_to_dlpack(there.get(), &managed)));
@@ -404,7 +430,7 @@ TEST_F(DeviceTensors, AreTheOnlyOutputsOfEnqueuedRuns) {
   const Status status = session_.Run({&state, &x}, out, {.fence = &fence});
   EXPECT_EQ(status.id(), 307);
   EXPECT_THAT(std::string(status.text()), HasSubstr("output 'total' of an enqueued run is in plain host memory"));
-  out[0] = On("virtual0", {0, 0}, MGE_PLACE_PAGE_LOCKED);
+  out[0] = On("cpu_pinned(virtual0)", {0, 0});
   Expect(session_.Run({&state, &x}, out, {.fence = &fence}));
   Expect(fence.Wait());
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
@@ -414,7 +440,7 @@ TEST_F(DeviceTensors, HaveFencesWhoseReleaseDoesNotWaitAndWhoseRunsEndBeforeThei
   Start({"virtual.fault=kernel@1=slow(500ms)"});
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> out(2);
-  out[0] = On("virtual0", {0, 0}, MGE_PLACE_PAGE_LOCKED);
+  out[0] = On("cpu_pinned(virtual0)", {0, 0});
   RunFence fence;
   Expect(session_.Run({&state, &x}, out, {.fence = &fence}));
   fence = RunFence();

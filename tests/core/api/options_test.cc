@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "mge/mge.h"
+#include "tests/core/api/load_bytes.h"
 #include "tests/support/onnx_builder.h"
 
 namespace mge {
@@ -59,7 +60,7 @@ class OptionStructs : public testing::Test {
     mge_session_options host = {};
     host.struct_size = sizeof(host);
     host.device = "host";
-    return mge_session_load_bytes(runtime_, model_.data(), model_.size(), options ? options : &host, out);
+    return LoadBytes(runtime_, model_, options ? options : &host, out);
   }
   template <typename T, typename F>
   static void Add(std::vector<Row>& rows, const char* name, F call) {
@@ -85,6 +86,14 @@ class OptionStructs : public testing::Test {
       mge_session_release(made);
       return status;
     });
+    Add<mge_model_source>(rows, "mge_model_source", [this](mge_model_source* o) {
+      mge_session* made = nullptr;
+      o->data = model_.data();
+      o->size = model_.size();
+      mge_status* status = mge_session_load_from(runtime_, o, nullptr, &made);
+      mge_session_release(made);
+      return status;
+    });
     Add<mge_training_options>(rows, "mge_training_options", [this](mge_training_options* o) {
       mge_session* made = nullptr;
       mge_session_options options = {};
@@ -95,7 +104,7 @@ class OptionStructs : public testing::Test {
       o->beta1 = 0.9;
       o->beta2 = 0.999;
       o->epsilon = 1e-8;
-      mge_status* status = mge_session_load_bytes(runtime_, line_.data(), line_.size(), &options, &made);
+      mge_status* status = LoadBytes(runtime_, line_, &options, &made);
       mge_session_release(made);
       return status;
     });

@@ -20,6 +20,7 @@
 
 #include "fmt/format.h"
 #include "mge/mge.h"
+#include "tests/core/api/load_bytes.h"
 #include "tests/support/onnx_builder.h"
 
 // ---------------------------------------------------------------- allocations of this process, including its backends
@@ -194,7 +195,7 @@ Answer UseModel(mge_runtime* runtime, const char* device, const std::string& byt
   mge_session_options options = {};
   options.struct_size = sizeof(options);
   options.device = device;
-  if (answer.Failed(mge_session_load_bytes(runtime, bytes.data(), bytes.size(), &options, &o.session))) return answer;
+  if (answer.Failed(LoadBytes(runtime, bytes, &options, &o.session))) return answer;
   const int64_t dims[] = {2, 1, 4, 4};
   if (answer.Failed(mge_tensor_create(MGE_DTYPE_F32, dims, 4, &o.input))) return answer;
   for (int i = 0; i < 32; ++i) static_cast<float*>(mge_tensor_data(o.input))[i] = static_cast<float>(i) / 16;
@@ -361,11 +362,8 @@ TEST_P(ModelOutOfMemory, InUsingASessionIsATypedErrorAndTheRuntimeStillWorks) {
                    Answer answer = UseModel(runtime, GetParam(), bytes, got);
                    EXPECT_EQ(std::memcmp(got.values, expected.values, sizeof(got.values)), 0);
                    // The number of free blocks in the device's pool depends on the order of earlier requests.
-                   mge_context context;
                    Answer emptied;
-                   EXPECT_FALSE(emptied.Failed(mge_context_parse(GetParam(), &context)) ||
-                                emptied.Failed(mge_empty_cache(runtime, &context)))
-                       << emptied.text;
+                   EXPECT_FALSE(emptied.Failed(mge_device_empty_cache(runtime, GetParam()))) << emptied.text;
                    return answer;
                  });
   mge_runtime_release(runtime);
@@ -386,15 +384,13 @@ Costs CostsOfRuns(mge_runtime* runtime, const char* device, bool on_device, bool
   mge_session_options options = {};
   options.struct_size = sizeof(options);
   options.device = device;
-  EXPECT_FALSE(answer.Failed(mge_session_load_bytes(runtime, bytes.data(), bytes.size(), &options, &session)))
-      << answer.text;
+  EXPECT_FALSE(answer.Failed(LoadBytes(runtime, bytes, &options, &session))) << answer.text;
   mge_tensor *in[2] = {}, *out[2] = {};
   for (int i = 0; i < 2; ++i) {
     const int64_t dims[] = {2 + i, 4};
     for (mge_tensor** tensor : {&in[i], &out[i]}) {
-      EXPECT_FALSE(
-          answer.Failed(on_device ? mge_tensor_create_on(runtime, device, MGE_PLACE_DEVICE, MGE_DTYPE_F32, dims, 2, tensor)
-                                  : mge_tensor_create(MGE_DTYPE_F32, dims, 2, tensor)))
+      EXPECT_FALSE(answer.Failed(on_device ? mge_tensor_create_on(runtime, device, MGE_DTYPE_F32, dims, 2, tensor)
+                                           : mge_tensor_create(MGE_DTYPE_F32, dims, 2, tensor)))
           << answer.text;
     }
     if (void* data = mge_tensor_data(in[i])) std::memset(data, 0, mge_tensor_bytes(in[i]));

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "mge/mge.h"
+#include "tests/core/api/load_bytes.h"
 #include "tests/support/onnx_builder.h"
 
 namespace mge {
@@ -20,7 +21,7 @@ class ReluSession : public testing::Test {
     mge_session_options where = {};
     where.struct_size = sizeof(where);
     where.device = "host";
-    EXPECT_EQ(mge_session_load_bytes(runtime_, model.data(), model.size(), &where, &session_), nullptr);
+    EXPECT_EQ(LoadBytes(runtime_, model, &where, &session_), nullptr);
     const int64_t dims[] = {2};
     EXPECT_EQ(mge_tensor_create(MGE_DTYPE_F32, dims, 1, &input_), nullptr);
   }

@@ -78,6 +78,7 @@ CLASSES = {
     eager.EagerTensor: (lambda: eager.EagerTensor(eager._default(), None), {
         "shape": lambda t: t.shape, "dtype": lambda t: t.dtype, "device": lambda t: t.device, "context": lambda t: t.context,
         "state": lambda t: t.state,
+        "__dlpack__": lambda t: t.__dlpack__(), "__dlpack_device__": lambda t: t.__dlpack_device__(),
         "numpy": lambda t: t.numpy(), "get": lambda t: t.get(), "item": lambda t: t.item(), "wait": lambda t: t.wait(),
         "drop": lambda t: t.drop(), "swap_out": lambda t: t.swap_out(), "swap_in": lambda t: t.swap_in(), "__len__": len,
         "__array__": np.asarray, "__add__": lambda t: t + 1, "__neg__": lambda t: -t, "__matmul__": lambda t: t @ t,

@@ -221,6 +221,40 @@ class Tensors(unittest.TestCase):
         np.testing.assert_array_equal(back, [0, 1, 2, 3])
         mge.Tensor(array).__dlpack__()  # nobody takes it
 
+    def test_of_dlpack_keep_that_they_must_not_be_written(self):
+        frozen = np.arange(3, dtype=np.float32)
+        frozen.flags.writeable = False
+        for tensor in (mge.Tensor(frozen), mge.eager.tensor(frozen).get()):
+            self.assertFalse(np.asarray(tensor).flags.writeable)
+            self.assertFalse(np.asarray(mge.Tensor.from_dlpack(tensor)).flags.writeable)
+            old = tensor.__dlpack__()  # cannot tell: it is a copy
+            self.assertIn('"dltensor"', repr(old))
+            with self.assertRaises(BufferError):
+                tensor.__dlpack__(copy=False)
+        np.testing.assert_array_equal(np.from_dlpack(mge.eager.tensor(frozen)), frozen)
+
+    def test_are_copied_by_dlpack_on_request(self):
+        array = np.arange(4, dtype=np.float32)
+        tensor, there = mge.Tensor(array), mge.Tensor(array, device="virtual0")
+        self.assertIn("dltensor_versioned", repr(tensor.__dlpack__(max_version=(1, 0))))
+        for source, options in ((tensor, {"copy": True}), (there, {"dl_device": (1, 0)})):
+            class Wanted:
+                def __dlpack__(self, **version):
+                    return source.__dlpack__(**version, **options)
+
+                def __dlpack_device__(self):
+                    return 1, 0
+
+            copy = mge.Tensor.from_dlpack(Wanted())
+            self.assertNotEqual(copy.address, tensor.address)
+            np.testing.assert_array_equal(copy, array)
+        with self.assertRaises(BufferError):
+            there.__dlpack__(dl_device=(1, 0), copy=False)
+        with self.assertRaises(BufferError):
+            tensor.__dlpack__(dl_device=(2, 0))
+        with self.assertRaises(mge.UsageError):
+            tensor.__dlpack__(stream=1)
+
     def test_are_written_and_read(self):
         with tempfile.TemporaryDirectory() as folder:
             mge.Tensor(np.eye(2, dtype=np.float16)).write(f"{folder}/x.npy")
@@ -461,6 +495,41 @@ class Eager(unittest.TestCase):
             self.assertLessEqual(report["peak_bytes"], 480000)
 
 
+class ModelsInMemory(unittest.TestCase):
+    MODEL = (SOURCES / "packaging" / "digits" / "digits.onnx")
+
+    def test_are_read_from_objects_with_read(self):
+        expected = mge.Session(self.MODEL).run(images()[:2])
+        with open(self.MODEL, "rb") as file:
+            session = mge.Session(file)
+        for name, array in session.run(images()[:2]).items():
+            np.testing.assert_array_equal(array, expected[name])
+
+    def test_have_external_data_in_memory_or_in_a_folder(self):
+        # y = x + w, whose w is in the file "w.bin"
+        def message(number, *parts):
+            body = b"".join(parts)
+            return bytes([number << 3 | 2, len(body)]) + body
+
+        def entry(key, value):
+            return message(1, key) + message(2, value)
+
+        def value(name):
+            return message(1, name) + message(2, message(1, b"\x08\x01", message(2, message(1, b"\x08\x02"))))
+
+        weight = b"\x08\x02\x10\x01" + message(8, b"w") + message(13, entry(b"location", b"w.bin")) + b"\x70\x01"
+        graph = (message(1, message(1, b"x"), message(1, b"w"), message(2, b"y"), message(4, b"Add")) + message(2, b"g") +
+                 message(5, weight) + message(11, value(b"x")) + message(12, value(b"y")))
+        model = b"\x08\x08" + message(7, graph) + message(8, b"\x10\x0d")
+        data, x = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
+        with self.assertRaisesRegex(mge.Error, "w.bin"):
+            mge.Session(model)
+        np.testing.assert_array_equal(mge.Session(model, files={"w.bin": data.tobytes()}).run(x)["y"], [11, 22])
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "w.bin").write_bytes(data.tobytes())
+            np.testing.assert_array_equal(mge.Session(model, data_folder=folder).run(x)["y"], [11, 22])
+
+
 class Libraries(unittest.TestCase):
     def test_are_those_of_the_environment(self):
         show = "import mge; print([l.split()[-1] for l in open('/proc/self/maps') if 'libmge' in l][0])"
@@ -476,13 +545,15 @@ class Libraries(unittest.TestCase):
             self.assertIn(why, err)
 
     def test_have_the_structs_and_functions_of_the_header(self):
-        header = re.sub(r"/\*.*?\*/", "", (SOURCES / "sdk/include/mge/mge.h").read_text(), flags=re.DOTALL)
+        headers = [(SOURCES / "sdk/include/mge" / name).read_text() for name in ("mge.h", "context.h")]
+        header = re.sub(r"/\*.*?\*/", "", "".join(headers), flags=re.DOTALL)
         for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
                              ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),
                              ("device_facts", native.DeviceFacts), ("run_options", native.RunOptions),
                              ("example_options", native.ExampleOptions),
                              ("context", native.Context), ("attribute", native.Attribute),
-                             ("eager_operator", native.EagerOperator)):
+                             ("eager_operator", native.EagerOperator), ("model_file", native.ModelFile),
+                             ("model_source", native.ModelSource)):
             body = re.search(rf"typedef struct mge_{name} {{(.*?)}} mge_{name};", header, re.DOTALL).group(1)
             members = []
             for declaration in body.split(";"):

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// The creation of sessions: from a file, from memory, or through a reader of the application.
+#include <filesystem>
+#include <limits>
+#include <vector>
+
+#include "core/api/callback.h"
+#include "core/api/objects.h"
+#include "core/api/options.h"
+#include "core/base/errors.h"
+#include "core/kvstore/data_parallel.h"
+#include "fmt/format.h"
+
+using mge::api::Misuse;
+
+namespace {
+
+absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
+  return mge::api::CopyOptions(given, mge_session_options_init, "mge_session_options");
+}
+
+// `released` calls progress_release at its end.
+absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o, std::shared_ptr<const void> released) {
+  mge::SessionOptions options;
+  if (o.device) options.device = o.device;
+  options.threads = o.threads;
+  for (size_t i = 0; i < o.skip_count; ++i) options.skip.push_back(o.skip[i]);
+  MGE_ASSIGN_OR_RETURN(options.settings, mge::api::Assignments(o.settings, o.setting_count));
+  options.outputs_on_device = o.outputs_on_device != 0;
+  for (size_t i = 0; i < o.output_count; ++i) options.outputs.push_back(o.outputs[i]);
+  if (o.progress) {
+    auto report = [tell = o.progress, state = o.progress_state, released = std::move(released)](
+                      std::string_view stage, uint64_t done, uint64_t total) {
+      mge::api::CallApplication([&] { tell(state, std::string(stage).c_str(), done, total); });
+    };
+    options.progress = std::make_shared<mge::Progress>(std::move(report));
+  }
+  return options;
+}
+
+// A model of the application, before it is read.
+struct Source {
+  std::string path;  // "": `bytes`
+  mge::Bytes bytes = {};
+  std::shared_ptr<const void> owner = nullptr;  // keeps `bytes` and `files`; nullptr: they outlive the session
+  std::vector<mge::onnx::MemoryFile> files = {};
+};
+
+absl::StatusOr<mge::onnx::Model> Read(const Source& source, const mge_session_options& given,
+                                      mge::HostAllocator& allocator) {
+  mge::onnx::ReadOptions how;
+  how.files = source.files;
+  if (given.data_folder) how.data_folder = given.data_folder;
+  if (source.path.empty()) return mge::onnx::ReadModelBytes(source.bytes, source.owner, how);
+  how.allocator = &allocator;
+  return mge::onnx::ReadModel(source.path, how);
+}
+
+absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_session_options& given,
+                                        std::shared_ptr<const void> released, Source source) {
+  MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given, std::move(released)));
+  const mge::RunState stop(given.control ? &given.control->run_control : nullptr);
+  options.stop = &stop;
+  mge::ProgressOfStage reading(options.progress.get(), "read", 1);
+  MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, Read(source, given, runtime.runtime->devices().host().host_allocator()));
+  reading.Advance();
+  MGE_RETURN_IF_ERROR(stop.CheckStop());
+  mge::api::TrainedModel trained = {.file = model.file, .bytes = source.bytes, .owner = std::move(source.owner)};
+  trained.folder = std::filesystem::path(source.path).parent_path();
+  mge::api::TrainingRequest request;
+  std::optional<mge::onnx::Model> plain;  // the model without its training step, for replicas
+  if (given.training) {
+    MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
+    MGE_ASSIGN_OR_RETURN(request, mge::api::TrainingRequestOf(*given.training, *settings));
+    if (request.data_parallel) plain = model;
+    MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, request.options));
+  }
+  options.training = given.training != nullptr;
+  MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
+                       mge::Session::Create(runtime.runtime, std::move(model), options));
+  if (plain) {
+    auto make = [plain = *std::move(plain),
+                 o = request.options](const mge::SumOverReplicas& sum) -> absl::StatusOr<mge::onnx::Model> {
+      mge::onnx::Model replica = plain;
+      MGE_RETURN_IF_ERROR(mge::MakeTrainingStep(replica, o, sum).status());
+      return replica;
+    };
+    options.stop = nullptr;
+    MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make)));
+  }
+  auto out = std::make_unique<mge_session>();
+  out->states = session->StateNames();
+  out->session = std::move(session);
+  out->profile = runtime.profile;
+  if (given.training) out->trained = std::move(trained);
+  return out.release();
+}
+
+absl::Status ReaderFailed(std::string what) {
+  return mge::Fail(mge::errors::kFileAccess, "the application's reader of the model failed", {.what = std::move(what)});
+}
+
+// Returns all bytes that the application's reader has.
+absl::StatusOr<std::shared_ptr<std::vector<std::byte>>> ReadAll(const mge_model_source& source) {
+  constexpr size_t kChunk = size_t{1} << 20;
+  const auto limit = static_cast<size_t>(mge::onnx::ReadOptions().max_file_bytes);
+  auto out = std::make_shared<std::vector<std::byte>>();
+  for (size_t size = 0;;) {
+    out->resize(size + std::max(kChunk, size / 2));
+    const size_t room = out->size() - size;
+    int64_t got = 0;
+    mge::api::CallApplication([&] { got = source.read(source.state, out->data() + size, room); });
+    if (got < 0) return ReaderFailed(fmt::format("it returned {} after {} bytes", got, size));
+    if (static_cast<uint64_t>(got) > room) return ReaderFailed(fmt::format("it returned {} for {} bytes", got, room));
+    size += static_cast<size_t>(got);
+    if (size > limit) return mge::Fail(mge::errors::kLimit, fmt::format("the model has more than {} bytes", limit));
+    if (got > 0) continue;
+    out->resize(size);
+    return out;
+  }
+}
+
+absl::StatusOr<Source> SourceOf(const mge_model_source& given, std::shared_ptr<const void> released) {
+  if ((given.path != nullptr) + (given.data != nullptr) + (given.read != nullptr) != 1) {
+    return mge::Fail(mge::errors::kApiMisuse, "mge_model_source needs exactly one of path, data and read");
+  }
+  Source out;
+  out.owner = released;
+  if (given.path) out.path = given.path;
+  if (given.data) out.bytes = {static_cast<const std::byte*>(given.data), static_cast<size_t>(given.size)};
+  if (given.read) {
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<std::vector<std::byte>> bytes, ReadAll(given));
+    out.bytes = *bytes;
+    using Both = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
+    out.owner = std::make_shared<Both>(std::move(bytes), released);
+  }
+  if (given.file_count) {
+    MGE_RETURN_IF_ERROR(mge::api::CheckStructSize<mge_model_file>(given.file_size, "mge_model_source", "file_size"));
+  }
+  const auto* bytes = reinterpret_cast<const std::byte*>(given.files);
+  for (size_t i = 0; i < given.file_count; ++i) {
+    const auto* at = reinterpret_cast<const mge_model_file*>(bytes + i * given.file_size);
+    MGE_ASSIGN_OR_RETURN(const mge_model_file file, mge::api::CopyStruct(at, given.file_size, "mge_model_file"));
+    if (!file.name || (!file.data && file.size)) {
+      return mge::Fail(mge::errors::kApiMisuse, fmt::format("file {} of mge_model_source has no name or no data", i));
+    }
+    out.files.push_back({file.name, {static_cast<const std::byte*>(file.data), static_cast<size_t>(file.size)}, released});
+  }
+  return out;
+}
+
+}  // namespace
+
+mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
+                             mge_session** out) try {
+  MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
+  auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), {.path = path}));
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_session_load_from(mge_runtime* runtime, const mge_model_source* source, const mge_session_options* options,
+                                  mge_session** out) try {
+  MGE_API_NEEDS({"source", source});
+  MGE_API_ASSIGN_OR_RETURN(const mge_model_source from, mge::api::CopyOptions(source, "mge_model_source"));
+  const std::shared_ptr<const void> released = mge::api::CallAtEnd(from.release, from.state);
+  MGE_API_NEEDS({"runtime", runtime}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
+  auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
+  MGE_API_ASSIGN_OR_RETURN(Source read, SourceOf(from, released));
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), std::move(read)));
+  return nullptr;
+}
+MGE_API_CATCH
