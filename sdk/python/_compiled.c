@@ -17,7 +17,7 @@
 
 #include "mge/mge.h"
 
-enum { kMaxInputs = 16, kMaxRank = 16 };
+enum { kMaxValues = 512, kMaxRank = 16 }; /* kMaxValues: inputs or outputs of a model, e.g. the caches of many layers */
 #define LONG_SECONDS 0.1    /* after a run of this length, the next one must not block the main thread: Ctrl-C */
 #define COPIED_BYTES 16384u /* results up to this size are copied, because that is faster than to share them */
 
@@ -63,7 +63,7 @@ typedef struct Call {
   PyObject* make_maps;    /* make_maps(names, values): returns a sequence of maps */
   PyObject* raise_for;    /* raise_for(status) */
   PyObject* array_struct; /* the name "__array_struct__" */
-  mge_dtype types[kMaxInputs];
+  mge_dtype types[kMaxValues];
   Py_ssize_t running; /* runs in progress */
   int is_long;        /* whether a run may be long, so that it must not block the main thread */
 } Call;
@@ -232,11 +232,13 @@ static PyObject* Run(Call* self, PyObject* args, PyObject* unused) {
     }
   }
   const int fits = by_name ? PyDict_Size(given) == count : count == 1 && PyDict_Size(named) == 0;
-  if (!fits || self->is_long || output_count > kMaxInputs) Py_RETURN_NOTIMPLEMENTED;
+  if (!fits || self->is_long) Py_RETURN_NOTIMPLEMENTED;
 
-  mge_tensor* inputs[kMaxInputs] = {NULL};
-  mge_tensor* outputs[kMaxInputs] = {NULL};
-  PyObject* keeps[kMaxInputs];
+  mge_tensor* inputs[kMaxValues]; /* the first `count` of each are used */
+  mge_tensor* outputs[kMaxValues];
+  PyObject* keeps[kMaxValues];
+  memset(inputs, 0, (size_t)count * sizeof(inputs[0]));
+  memset(outputs, 0, (size_t)output_count * sizeof(outputs[0]));
   Py_ssize_t wrapped = 0;
   for (; wrapped < count; ++wrapped) {
     PyObject* array = Input(self, given, by_name, wrapped);
@@ -290,10 +292,14 @@ static int Find(Library* library, void* handle) {
   return 1;
 }
 
-/* Takes the inputs, a tuple of (name, number of the type), apart. */
+/* Takes the inputs, a tuple of (name, number of the type), apart. Sets an error if it returns 0. */
 static int TakeInputs(Call* self, PyObject* inputs) {
   const Py_ssize_t count = PyTuple_Size(inputs);
-  if (count < 0 || count > kMaxInputs) return 0;
+  if (count < 0) return 0;
+  if (count > kMaxValues || PyTuple_Size(self->outputs) > kMaxValues) {
+    PyErr_Format(PyExc_ValueError, "the model has more than %d inputs or outputs", kMaxValues);
+    return 0;
+  }
   self->names = PyTuple_New(count);
   for (Py_ssize_t i = 0; self->names && i < count; ++i) {
     PyObject* input = PyTuple_GetItem(inputs, i);
@@ -359,7 +365,8 @@ static PyType_Spec kCall = {"mge._compiled.Call", sizeof(Call), 0, Py_TPFLAGS_DE
 
 static int Execute(PyObject* module) {
   PyObject* type = PyType_FromSpec(&kCall);
-  return type ? PyModule_AddObject(module, "Call", type) : -1;
+  if (!type || PyModule_AddIntConstant(module, "MAX_VALUES", kMaxValues) != 0) return -1;
+  return PyModule_AddObject(module, "Call", type);
 }
 
 static PyModuleDef_Slot kModuleSlots[] = {{Py_mod_exec, Execute}, {0, NULL}};

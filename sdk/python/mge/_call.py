@@ -51,7 +51,7 @@ def _take(handle: int) -> Any:
 def new_call(session: Handle, inputs: Sequence[Value], outputs: Sequence[Value]) -> Any:
     """Returns call(inputs, named), which does Session.run(inputs, **named), or returns NotImplemented if the inputs are not plain
     arrays of the declared types; None if the module or the model does not allow that."""
-    if compiled is None:
+    if compiled is None or max(len(inputs), len(outputs)) > compiled.MAX_VALUES:
         return None
     numbers = {value.dtype: _NUMBERS.get(np.dtype(value.dtype), 0) if value.dtype in _PLAIN else 0 for value in inputs}
     if any(value.kind != "tensor" or not numbers[value.dtype] for value in inputs):
