@@ -11,8 +11,8 @@
 //
 // Errors   A function that can fail returns a Status, or a Result if it has a value (result.hpp).
 // Names    Functions are in CamelCase, accessors in lower case. Contexts (context.hpp) have the names of mxnet.context.
-// Empty    Objects are created by functions such as Create(). A default-constructed or moved-from one is empty: functions fail
-//          with E0207, and accessors must not be called.
+// Empty    Objects are created by functions such as Create(). A default-constructed or moved-from one is empty: it can be
+//          assigned and tested, and not be used otherwise.
 // Backends plugin.hpp has classes of the same names: include it in other source files.
 // C        get() is the handle for functions of mge.h.
 #pragma once

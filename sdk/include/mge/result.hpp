@@ -98,7 +98,7 @@ class [[nodiscard]] Result {
 
 namespace internal {
 
-// An object of mge.h, which is released with its owner. Movable. Without one, functions fail and accessors must not be called.
+// An object of mge.h, which is released with its owner. Movable.
 template <typename T, void (*Release)(T*)>
 class Owner {
  public:
