@@ -58,8 +58,8 @@ const std::byte* LazyBytes::Pin() {
   if (const std::byte* known = pinned_.load(std::memory_order_acquire)) return known;
   std::lock_guard lock(mutex_);
   if (const std::byte* known = pinned_.load(std::memory_order_relaxed)) return known;
-  if (!pages_ && map_) {
-    if (absl::StatusOr<std::shared_ptr<std::byte>> mapping = map_(); mapping.ok()) pages_ = *std::move(mapping);
+  if (!pages_ && map_.make) {
+    if (absl::StatusOr<std::shared_ptr<std::byte>> mapping = map_.make(); mapping.ok()) pages_ = *std::move(mapping);
     mapped_ = pages_ != nullptr;
   }
   if (!pages_) pages_ = MapPages(bytes_);
@@ -102,7 +102,7 @@ void LazyBytes::UnpinLocked() {
 
 absl::Status LazyBytes::status() const {
   std::lock_guard lock(mutex_);
-  return mapped_ && pinned_.load(std::memory_order_relaxed) ? map_().status() : status_;
+  return mapped_ && pinned_.load(std::memory_order_relaxed) ? map_.check() : status_;
 }
 
 }  // namespace mge

@@ -25,12 +25,16 @@ class LazyBytes {
   // Writes the bytes. Called any number of times, and always writes the same.
   using Fill = std::function<absl::Status(std::span<std::byte> out)>;
 
-  // Returns a read-only mapping of the bytes, whose address need not be aligned for the elements. Fails if they have changed.
-  using Map = std::function<absl::StatusOr<std::shared_ptr<std::byte>>()>;
+  // A read-only mapping of the bytes.
+  struct Map {
+    // Returns it, or null where there can be none. Its address need not be aligned for the elements. Fails if they have changed.
+    std::function<absl::StatusOr<std::shared_ptr<std::byte>>()> make;
+    std::function<absl::Status()> check;  // fails if the bytes have changed
+  };
 
   // `key` identifies the bytes: objects with the same key have the same bytes. Empty: unknown. `first` (nullable) has the bytes;
-  // it is kept for the first user. Pin() uses `map` (optional).
-  LazyBytes(int64_t bytes, std::string key, Fill fill, std::shared_ptr<const std::byte> first = nullptr, Map map = nullptr)
+  // it is kept for the first user. Pin() uses `map` if it is set.
+  LazyBytes(int64_t bytes, std::string key, Fill fill, std::shared_ptr<const std::byte> first = nullptr, Map map = Map())
       : bytes_(bytes), key_(std::move(key)), fill_(std::move(fill)), map_(std::move(map)), first_(std::move(first)) {}
 
   int64_t bytes() const { return bytes_; }

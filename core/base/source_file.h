@@ -27,6 +27,8 @@ class SourceFile {
   // Returns a read-only mapping of `size` bytes from `offset` on, or nullptr if another user could change the file. Fails like
   // Read(). Only for bytes that are hardly ever read: if the owner truncates the file, a read ends the process.
   absl::StatusOr<std::shared_ptr<std::byte>> Map(int64_t offset, int64_t size) const;
+  // Fails like Read() if mapped bytes may have changed.
+  absl::Status CheckMapped() const { return Check(fd_.get()); }
 
  private:
   absl::Status Check(int fd) const;

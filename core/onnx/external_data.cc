@@ -63,7 +63,9 @@ absl::Status CheckRange(std::string_view tensor, const Location& location, int64
                                  location.offset));
 }
 
-constexpr int64_t kMappedBytes = 1 << 20;
+// Returns whether a large constant of this type is mapped for backends instead of being read: weights, also quantized ones. Other
+// integers are values that planning reads, such as indices.
+bool IsMapped(DType dtype) { return kFloating.Contains(dtype) || dtype == DType::kU8 || dtype == DType::kI8; }
 
 absl::Status CheckBools(Bytes bytes) {
   auto bad = std::find_if(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte{1}; });
@@ -98,10 +100,12 @@ absl::StatusOr<Tensor> TensorFromFile(DType dtype, const Shape& shape, std::shar
   }
   const FileVersion& id = file->version();
   std::string key = fmt::format("file {}:{}:{}:{} {}+{}", id.device, id.inode, id.size, id.modified_ns, offset, bytes);
-  // While a plan is made, backends can see all constants, but read only small ones and integers. A large one of another type is
-  // mapped for them, which costs nothing if nobody reads it.
+  // While a plan is made, backends can see all constants, but hardly ever read large ones. A mapping costs nothing then.
   LazyBytes::Map map;
-  if (bytes >= kMappedBytes && kFloating.Contains(dtype)) map = [file, offset, bytes] { return file->Map(offset, bytes); };
+  if (IsMapped(dtype)) {
+    map = {.make = [file, offset, bytes] { return file->Map(offset, bytes); },
+           .check = [file] { return file->CheckMapped(); }};
+  }
   auto fill = [file = std::move(file), offset](std::span<std::byte> out) { return file->Read(offset, out); };
   return Tensor::Lazy(dtype, shape,
                       std::make_shared<LazyBytes>(bytes, std::move(key), std::move(fill), nullptr, std::move(map)));

@@ -25,7 +25,40 @@ enum Input {
   kQueryLengths
 };
 
-absl::Status Infer(InferContext& ctx) { return InferAttention(ctx, kQ); }
+// Sets the types of the outputs from the sizes alone. Returns false if some are unknown or do not fit together: the body then says
+// what is wrong.
+bool InferFromSizes(InferContext& ctx) {
+  const int64_t heads = ctx.attrs().Int("num_heads"), kv_heads = ctx.attrs().Int("kv_num_heads");
+  const TensorType& q = ctx.input(kQ);
+  const bool packed = !ctx.has_input(kK);
+  if (!q.IsStatic() || q.dims.size() != 3 || heads <= 0 || kv_heads <= 0 || !ctx.has_input(kTotal) || ctx.has_output(3)) {
+    return false;
+  }
+  const Tensor* const total = ctx.constant(kTotal);
+  if (!total || total->elements() != 1 || total->dtype() != DType::kI32) return false;
+  const int64_t all_heads = packed ? heads + 2 * kv_heads : heads, size = q.dims[2] / all_heads;
+  const auto is = [&](int i, const Shape& shape) {
+    return ctx.has_input(i) && ctx.input(i).IsStatic() && ctx.input(i).dims == shape;
+  };
+  const Shape rows = {q.dims[0], q.dims[1], kv_heads * size};
+  if (!packed && (!is(kK, rows) || !is(kV, rows))) return false;
+  int64_t past = 0;
+  if (ctx.has_input(kPastKey)) {
+    const TensorType& cache = ctx.input(kPastKey);
+    if (!cache.IsStatic() || cache.dims.size() != 4) return false;
+    past = cache.dims[2];
+    const Shape shape = {q.dims[0], kv_heads, past, size};
+    if (!is(kPastKey, shape) || !is(kPastValue, shape)) return false;
+  }
+  const int64_t keys = total->Data<int32_t>()[0];
+  if (size * all_heads != q.dims[2] || size == 0 || keys < q.dims[1] || keys > past + q.dims[1]) return false;
+  ctx.SetOutput(0, {.dtype = q.dtype, .has_rank = true, .dims = {q.dims[0], q.dims[1], heads * size}});
+  const TensorType cache = {.dtype = q.dtype, .has_rank = true, .dims = {q.dims[0], kv_heads, std::max(past, keys), size}};
+  for (int i : {1, 2}) ctx.SetOutput(i, cache);
+  return true;
+}
+
+absl::Status Infer(InferContext& ctx) { return InferFromSizes(ctx) ? absl::OkStatus() : InferAttention(ctx, kQ); }
 
 // The sizes of a node. `lengths` of the batch are the last positions, that is the numbers of valid keys less 1.
 struct Sizes {

@@ -50,6 +50,28 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   return true;
 }
 
+// The body has the type, too, but a language model has this operator in each of its layers, and a plan for each length.
+absl::Status Infer(InferContext& ctx) {
+  const int64_t depth = ctx.attrs().Int("K"), columns = ctx.attrs().Int("N"), bits = ctx.attrs().Int("bits");
+  const int64_t block = ctx.attrs().Int("block_size");
+  const TensorType &a = ctx.input(kA), &b = ctx.input(kB), &scales = ctx.input(kScales);
+  const bool simple = a.IsStatic() && b.IsStatic() && scales.IsStatic() && !ctx.has_input(kGroups) &&
+                      !ctx.has_input(kBias) && (!ctx.has_input(kZeros) || ctx.input(kZeros).IsStatic());
+  if (!simple || a.dims.size() < 2 || a.dims.back() != depth || columns <= 0 || block < 8 || block % 8 != 0 ||
+      (bits != 2 && bits != 4 && bits != 8)) {
+    return InferByBody(ctx);
+  }
+  const int64_t blocks = (depth - 1) / block + 1, zeros = columns * ((blocks * bits + 7) / 8);
+  const bool fits =
+      Elements(b.dims) == columns * blocks * (block / 8) * bits && Elements(scales.dims) == columns * blocks &&
+      (!ctx.has_input(kZeros) || ctx.input(kZeros).dtype != DType::kU8 || Elements(ctx.input(kZeros).dims) == zeros);
+  if (!fits || ctx.attrs().Int("weight_prepacked") != 0) return InferByBody(ctx);
+  TensorType y = {.dtype = a.dtype, .has_rank = true, .dims = a.dims};
+  y.dims.back() = columns;
+  ctx.SetOutput(0, std::move(y));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 MGE_OP(mat_mul_n_bits) = {
@@ -69,7 +91,7 @@ MGE_OP(mat_mul_n_bits) = {
               {"bits", 4, "the bits of a weight"},
               {"block_size", AttrType::kInt, Presence::kRequired, "elements of a column that share a scale"},
               {"weight_prepacked", 0, "must be 0"}},
-    .infer = InferByBody,
+    .infer = Infer,
     .eval = EvalByBody,
     .body = Body,
     .examples = {"(T[2,40], uint8[3,3,8], T[9]) {K=40, N=3, block_size=16}",

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+// GroupQueryAttention of a few new tokens over a cache, as in the generation of text. For many tokens at a time, the products of
+// the operator's body are faster.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "support/index.h"
+#include "support/kernel.h"
+#include "support/work.h"
+#include "vec/attention.h"
+
+namespace mge::cpu {
+namespace {
+
+constexpr const char* kOp = "GroupQueryAttention";
+enum Input { kQ, kK, kV, kPastKey, kPastValue, kLengths, kTotal, kCos, kSin, kPositions, kInputs };
+
+struct Args {
+  Slot in[kInputs], y, keys, values;
+  bool packed, has_past, has_positions, interleaved, causal;
+  int64_t batch, queries, heads, kv_heads, size;
+  int64_t past, rows;  // keys for which there is room in the past and in the present cache
+  int64_t cos_rows;    // positions that can be rotated
+  int64_t half;        // pairs of a head that are rotated; 0: none
+  int64_t window;      // keys that a query sees; 0: all
+  float scale, softcap;
+  void (*attend)(const AttendTask&);
+  Chunks copies, blocks;
+
+  int64_t group() const { return heads / kv_heads; }
+  // Floats between the heads of two tokens in q, and in k and v.
+  int64_t q_step() const { return (packed ? heads + 2 * kv_heads : heads) * size; }
+  int64_t kv_step() const { return (packed ? heads + 2 * kv_heads : kv_heads) * size; }
+};
+
+// The keys of one sample: `count` valid ones, of which the last ones are new.
+struct Sample {
+  int64_t count, start;
+};
+
+// Reads the lengths of a sample as the operator defines them.
+Sample SampleOf(const Args& a, const mge_run* run, int64_t b, IndexCheck& check) {
+  const int64_t total = *At<const int32_t>(run, a.in[kTotal]);
+  const bool fixed = a.batch == 1 || total == a.queries;
+  const int64_t count = fixed ? total : At<const int32_t>(run, a.in[kLengths])[b] + int64_t{1};
+  const int64_t start = check.Checked(count - a.queries < 0 ? a.rows : count - a.queries, a.rows - a.queries + 1);
+  return {start + a.queries, start};
+}
+
+// Writes the rotated head to `y`.
+void Rotate(const Args& a, const mge_run* run, const float* x, int64_t position, float* y) {
+  const float* cos = At<const float>(run, a.in[kCos]) + position * a.half;
+  const float* sin = At<const float>(run, a.in[kSin]) + position * a.half;
+  const int64_t step = a.interleaved ? 2 : 1, other = a.interleaved ? 1 : a.half;
+  for (int64_t i = 0; i < a.half; ++i) {
+    const float x1 = x[i * step], x2 = x[i * step + other];
+    y[i * step] = x1 * cos[i] - x2 * sin[i];
+    y[i * step + other] = x1 * sin[i] + x2 * cos[i];
+  }
+  std::copy(x + 2 * a.half, x + a.size, y + 2 * a.half);
+}
+
+// Returns the position of new token `i` of sample `b` in the table of rotations.
+int64_t PositionOf(const Args& a, const mge_run* run, int64_t b, int64_t i, const Sample& s, IndexCheck& check) {
+  if (!a.half) return 0;
+  const int64_t position = a.has_positions ? At<const int64_t>(run, a.in[kPositions])[b * a.queries + i] : s.start + i;
+  return check.Checked(position, a.cos_rows);
+}
+
+// Writes the cache of keys or of values of one head: the past, and the new ones.
+void WriteCache(const Args& a, const mge_run* run, int64_t b, int64_t head, bool is_key, IndexCheck& check) {
+  const Sample s = SampleOf(a, run, b, check);
+  float* to = At<float>(run, is_key ? a.keys : a.values) + (b * a.kv_heads + head) * a.rows * a.size;
+  if (a.has_past) {
+    const float* past =
+        At<const float>(run, a.in[is_key ? kPastKey : kPastValue]) + (b * a.kv_heads + head) * a.past * a.size;
+    if (past != to) std::memcpy(to, past, static_cast<size_t>(a.past * a.size) * sizeof(float));
+  }
+  std::fill(to + a.past * a.size, to + a.rows * a.size, 0.0f);
+  const float* from = a.packed ? At<const float>(run, a.in[kQ]) + (a.heads + (is_key ? 0 : a.kv_heads)) * a.size
+                               : At<const float>(run, a.in[is_key ? kK : kV]);
+  for (int64_t i = 0; i < a.queries; ++i) {
+    const float* x = from + (b * a.queries + i) * a.kv_step() + head * a.size;
+    float* y = to + (s.start + i) * a.size;
+    if (is_key && a.half) {
+      Rotate(a, run, x, PositionOf(a, run, b, i, s, check), y);
+    } else {
+      std::copy(x, x + a.size, y);
+    }
+  }
+}
+
+// The queries of a group of heads are numbered: head within the group, then token.
+void AttendBlock(const Args& a, const mge_run* run, int64_t unit, IndexCheck& check) {
+  const int64_t of_group = a.group() * a.queries, blocks = (of_group + kAttendRows - 1) / kAttendRows;
+  const int64_t first = unit % blocks * kAttendRows, kv = unit / blocks % a.kv_heads, b = unit / blocks / a.kv_heads;
+  const Sample s = SampleOf(a, run, b, check);
+  alignas(64) float q[kAttendRows][kAttendSize];
+  AttendTask task = {};
+  task.rows = static_cast<int>(std::min<int64_t>(kAttendRows, of_group - first));
+  task.size = a.size;
+  task.k = At<const float>(run, a.keys) + (b * a.kv_heads + kv) * a.rows * a.size;
+  task.v = At<const float>(run, a.values) + (b * a.kv_heads + kv) * a.rows * a.size;
+  task.softcap = a.softcap;
+  for (int r = 0; r < task.rows; ++r) {
+    const int64_t head = kv * a.group() + (first + r) / a.queries, i = (first + r) % a.queries, at = s.start + i;
+    const float* x = At<const float>(run, a.in[kQ]) + (b * a.queries + i) * a.q_step() + head * a.size;
+    if (a.half) {
+      Rotate(a, run, x, PositionOf(a, run, b, i, s, check), q[r]);
+    } else {
+      std::copy(x, x + a.size, q[r]);
+    }
+    for (int64_t d = 0; d < a.size; ++d) q[r][d] *= a.scale;
+    task.q[r] = q[r];
+    task.out[r] = At<float>(run, a.y) + ((b * a.queries + i) * a.heads + head) * a.size;
+    task.end[r] = a.causal ? at + 1 : s.count;
+    task.begin[r] = a.window ? std::max<int64_t>(0, at - a.window + 1) : 0;
+  }
+  a.attend(task);
+}
+
+mge_code Launch(const Args& a, const mge_run* run) {
+  IndexCheck check;
+  ForChunks(run, a.copies, [&](uint64_t first, uint64_t last) {
+    for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(last); ++u) {
+      WriteCache(a, run, u / 2 / a.kv_heads, u / 2 % a.kv_heads, u % 2 == 0, check);
+    }
+  });
+  if (check.failed()) return check.Answer(run, kOp);
+  ForChunks(run, a.blocks, [&](uint64_t first, uint64_t last) {
+    for (auto u = static_cast<int64_t>(first); u < static_cast<int64_t>(last); ++u) AttendBlock(a, run, u, check);
+  });
+  return check.Answer(run, kOp);
+}
+
+// Reads the sizes of a node. Fails with the reason if it is not supported.
+Result Describe(const Problem& p, Isa isa, Args* a, double* serial_us) {
+  auto no = [](const char* why) { return Result{MGE_UNIMPLEMENTED, why}; };
+  const Node n = p.node();
+  for (int i = kPositions + 1; i < n.input_count(); ++i) {
+    if (n.has_input(i)) return no("a bias, a sink, scales, norms, or lengths of queries");
+  }
+  if (n.Int("smooth_softmax") || n.Int("sliding_window_cache") || n.Int("kv_cache_bit_width") || n.has_output(3)) {
+    return no("smooth_softmax, sliding_window_cache, kv_cache_bit_width or output_qk");
+  }
+  if (!n.has_output(1) || !n.has_output(2)) return no("no output for the cache");
+  if (!n.has_input(kLengths) || !n.has_input(kTotal)) return no("no lengths");
+  const Value q = n.input(kQ), keys = n.output(1);
+  if (q.dtype() != MGE_DTYPE_F32 || keys.dtype() != MGE_DTYPE_F32) return no("only float32");
+  *a = {};
+  a->packed = !n.has_input(kK);
+  a->batch = q.dim(0);
+  a->queries = q.dim(1);
+  a->heads = n.Int("num_heads");
+  a->kv_heads = keys.dim(1);
+  a->rows = keys.dim(2);
+  a->size = keys.dim(3);
+  if (!a->packed && n.input(kK).dim(1) != a->queries) return no("a cache that another layer fills");
+  const auto is = [&](int i, std::initializer_list<int64_t> dims) {
+    return n.has_input(i) && std::ranges::equal(n.input(i).dims(), dims);
+  };
+  a->has_past = n.has_input(kPastKey);
+  if (a->has_past) a->past = n.input(kPastKey).rank() == 4 ? n.input(kPastKey).dim(2) : -1;
+  const bool fits =
+      a->kv_heads > 0 && a->heads % a->kv_heads == 0 && is(kQ, {a->batch, a->queries, a->q_step()}) &&
+      (a->packed || (is(kK, {a->batch, a->queries, a->kv_step()}) && is(kV, {a->batch, a->queries, a->kv_step()}))) &&
+      (!a->has_past || (is(kPastKey, {a->batch, a->kv_heads, a->past, a->size}) &&
+                        is(kPastValue, {a->batch, a->kv_heads, a->past, a->size}))) &&
+      n.input(kLengths).elements() == static_cast<uint64_t>(a->batch) && n.input(kTotal).elements() == 1 &&
+      a->past <= a->rows && a->queries <= a->rows;
+  if (!fits) return no("sizes that do not fit together");
+  if (a->size > kAttendSize) return no("heads of more than 512 elements");
+  if (a->group() * a->queries > 64) return no("so many queries that the products of the body are faster");
+  a->causal = n.Int("causal", 1) != 0;
+  a->window = std::max<int64_t>(0, n.Int("local_window_size", -1));
+  a->softcap = n.Float("softcap");
+  const float scale = n.Float("scale");
+  a->scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(a->size));
+  if (n.Int("do_rotary")) {
+    if (!n.has_input(kCos) || !n.has_input(kSin)) return no("no table of rotations");
+    a->cos_rows = n.input(kCos).dim(0);
+    a->half = n.input(kCos).dim(1);
+    a->interleaved = n.Int("rotary_interleaved") != 0;
+    a->has_positions = n.has_input(kPositions);
+    if (n.input(kCos).rank() != 2 || !is(kSin, {a->cos_rows, a->half}) || 2 * a->half > a->size) {
+      return no("tables of rotations that do not fit to a head");
+    }
+    if (a->has_positions && n.input(kPositions).elements() != static_cast<uint64_t>(a->batch * a->queries)) {
+      return no("positions that are not one per token");
+    }
+  }
+  const double floats = static_cast<double>(a->batch * a->kv_heads * a->rows * a->size);
+  const double products = 2 * floats * static_cast<double>(a->group() * a->queries);
+  const double copy_us = StreamUs(4 * floats * sizeof(float));
+  const double attend_us = copy_us / 2 + products / (isa == Isa::kAvx512 ? 16e3 : isa == Isa::kAvx2 ? 8e3 : 2e3);
+  const int64_t units = a->batch * a->kv_heads, of_group = (a->group() * a->queries + kAttendRows - 1) / kAttendRows;
+  a->copies = SplitWork(static_cast<uint64_t>(2 * units), copy_us / static_cast<double>(std::max<int64_t>(2 * units, 1)));
+  a->blocks = SplitWork(static_cast<uint64_t>(units * of_group),
+                        attend_us / static_cast<double>(std::max<int64_t>(units * of_group, 1)));
+  a->attend = Attention(isa).attend;
+  *serial_us = copy_us + attend_us;
+  return {};
+}
+
+struct GroupQueryAttentionRow {
+  static void Offer(const Problem& p, Offers& offers) {
+    if (!Accept(p, offers)) return;
+    Args a;
+    double serial_us = 0;
+    const Isa isa = AllowedIsa();
+    if (Result r = Describe(p, isa, &a, &serial_us); !r.ok()) return offers.Refuse(r.text());
+    Candidate c = {.id = "cpu.group_query_attention", .attributes = kExact, .cost_us = RunUs(p, serial_us)};
+    // A cache with room for all keys stays where it is.
+    if (a.has_past && a.past == a.rows) {
+      c.in_place = {{1, static_cast<uint32_t>(p.operand(0, kPastKey))},
+                    {2, static_cast<uint32_t>(p.operand(0, kPastValue))}};
+    }
+    Add(offers, isa, std::move(c));
+  }
+
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
+    Args a;
+    double serial_us = 0;
+    if (!Describe(p, IsaOf(c), &a, &serial_us).ok()) return nullptr;
+    int operands[kInputs];
+    for (int i = 0; i < kInputs; ++i) operands[i] = p.node().has_input(i) ? p.operand(0, i) : -1;
+    return MakeSimple<Args, Launch>([a, operands = std::to_array(operands)](const Binding& b) {
+      Args out = a;
+      for (size_t i = 0; i < operands.size(); ++i) {
+        if (operands[i] >= 0) out.in[i] = b.input(operands[i]);
+      }
+      out.y = b.output(0);
+      out.keys = b.output(1);
+      out.values = b.output(2);
+      return out;
+    });
+  }
+};
+
+constexpr KernelRow kRows[] = {Row<GroupQueryAttentionRow>(kOp, "com.microsoft")};
+
+}  // namespace
+
+MGE_KERNELS(group_query_attention) = kRows;
+
+}  // namespace mge::cpu
