@@ -67,7 +67,8 @@ mge_status* mge_runtime_device(mge_runtime* runtime, size_t index, mge_device_fa
   SetText(device.description().name, facts.description);
   facts.total_bytes = state.total_bytes;
   facts.free_bytes = state.free_bytes;
-  facts.limit_bytes = device.budget().limit();
+  const uint64_t limit = device.budget().limit();
+  facts.limit_bytes = limit > 0 ? limit : UINT64_MAX;
   facts.compute_queues = static_cast<uint32_t>(device.description().compute_queues);
   facts.usable = state.works;
   std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));

@@ -78,6 +78,7 @@ struct mge_runtime {
 struct mge_session {
   std::shared_ptr<mge::Session> session;
   std::shared_ptr<mge::Profile> profile;               // of the runtime; nullable
+  std::vector<std::string> states = {};                // the names of all states
   std::optional<mge::api::TrainedModel> trained = {};  // of a session that trains
 };
 

@@ -17,6 +17,7 @@ namespace {
 struct LogAdapter {
   void (*log)(void*, int32_t, const char*, size_t) = nullptr;
   void* state = nullptr;
+  std::shared_ptr<const void> released = nullptr;  // calls log_release at its end
   std::shared_ptr<mge::api::Inbox> inbox = nullptr;
 };
 
@@ -70,11 +71,12 @@ mge_status* mge_runtime_create(const mge_runtime_options* given, mge_runtime** o
   MGE_API_NEEDS({"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_runtime_options o,
                            mge::api::CopyOptions(given, mge_runtime_options_init, "mge_runtime_options"));
+  std::shared_ptr<const void> released = mge::api::CallAtEnd(o.log_release, o.log_state);
   MGE_API_ASSIGN_OR_RETURN(mge::RuntimeOptions options, mge::api::OptionsOf(given));
   auto owned = std::make_shared<OwnedRuntime>();
   if (o.log && o.log_inbox) return mge::api::Misuse("mge_runtime_create", "both log and log_inbox are set");
   if (o.log || o.log_inbox) {
-    owned->adapter = {o.log, o.log_state, o.log_inbox ? o.log_inbox->inbox : nullptr};
+    owned->adapter = {o.log, o.log_state, std::move(released), o.log_inbox ? o.log_inbox->inbox : nullptr};
     options.logger = mge::Logger(mge::LogLevel::kWarning, Log, &owned->adapter);
   }
   MGE_API_ASSIGN_OR_RETURN(owned->runtime, mge::Runtime::Create(std::move(options)));

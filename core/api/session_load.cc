@@ -19,7 +19,8 @@ absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
   return mge::api::CopyOptions(given, mge_session_options_init, "mge_session_options");
 }
 
-absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o) {
+// `released` calls progress_release at its end.
+absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o, std::shared_ptr<const void> released) {
   mge::SessionOptions options;
   if (o.device) options.device = o.device;
   options.threads = o.threads;
@@ -28,7 +29,8 @@ absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o) {
   options.outputs_on_device = o.outputs_on_device != 0;
   for (size_t i = 0; i < o.output_count; ++i) options.outputs.push_back(o.outputs[i]);
   if (o.progress) {
-    auto report = [tell = o.progress, state = o.progress_state](std::string_view stage, uint64_t done, uint64_t total) {
+    auto report = [tell = o.progress, state = o.progress_state, released = std::move(released)](
+                      std::string_view stage, uint64_t done, uint64_t total) {
       mge::api::CallApplication([&] { tell(state, std::string(stage).c_str(), done, total); });
     };
     options.progress = std::make_shared<mge::Progress>(std::move(report));
@@ -54,8 +56,9 @@ absl::StatusOr<mge::onnx::Model> Read(const Source& source, const mge_session_op
   return mge::onnx::ReadModel(source.path, how);
 }
 
-absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_session_options& given, Source source) {
-  MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given));
+absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_session_options& given,
+                                        std::shared_ptr<const void> released, Source source) {
+  MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given, std::move(released)));
   const mge::RunState stop(given.control ? &given.control->run_control : nullptr);
   options.stop = &stop;
   mge::ProgressOfStage reading(options.progress.get(), "read", 1);
@@ -86,6 +89,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
     MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make)));
   }
   auto out = std::make_unique<mge_session>();
+  out->states = session->StateNames();
   out->session = std::move(session);
   out->profile = runtime.profile;
   if (given.training) out->trained = std::move(trained);
@@ -151,7 +155,8 @@ mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_s
                              mge_session** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
-  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, {.path = path}));
+  auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), {.path = path}));
   return nullptr;
 }
 MGE_API_CATCH
@@ -163,8 +168,9 @@ mge_status* mge_session_load_from(mge_runtime* runtime, const mge_model_source* 
   const std::shared_ptr<const void> released = mge::api::CallAtEnd(from.release, from.state);
   MGE_API_NEEDS({"runtime", runtime}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
+  auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
   MGE_API_ASSIGN_OR_RETURN(Source read, SourceOf(from, released));
-  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(read)));
+  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), std::move(read)));
   return nullptr;
 }
 MGE_API_CATCH

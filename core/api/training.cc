@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API functions of sessions that train.
+// The API functions of states, and of sessions that train.
 #include "core/train/training.h"
 
 #include <map>
@@ -24,6 +24,7 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   };
   set(o.loss, options.loss);
   set(o.output, options.output);
+  set(o.labels_name, options.labels_name);
   set(o.optimizer, options.optimizer);
   options.momentum = o.momentum;
   options.beta1 = o.beta1;
@@ -47,6 +48,12 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
 
 }  // namespace mge::api
 
+size_t mge_session_state_count(const mge_session* s) { return s->states.size(); }
+
+const char* mge_session_state_name(const mge_session* s, size_t i) {
+  return i < s->states.size() ? s->states[i].c_str() : nullptr;
+}
+
 size_t mge_session_parameter_count(const mge_session* s) { return s->trained ? s->trained->parameters.size() : 0; }
 
 const char* mge_session_parameter_name(const mge_session* s, size_t i) {
@@ -58,6 +65,15 @@ mge_status* mge_session_read_state(mge_session* s, const char* name, mge_tensor*
   MGE_API_ASSIGN_OR_RETURN(mge::Tensor tensor, s->session->ReadState(name));
   *out = mge::api::NewTensor(std::move(tensor));
   return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_session_write_state(mge_session* s, const char* name, const mge_tensor* tensor) try {
+  MGE_API_NEEDS({"session", s}, {"name", name}, {"tensor", tensor});
+  if (tensor->value.kind != mge::ValueKind::kTensor) {
+    return Misuse("mge_session_write_state", "a state is a tensor, and the given value is a sequence, an optional or a map");
+  }
+  return Wrap(s->session->WriteState(name, tensor->value.tensor));
 }
 MGE_API_CATCH
 

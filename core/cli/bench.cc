@@ -57,8 +57,8 @@ Status CopyToDevice(const Runtime& runtime, const Session& session, const std::v
     const Tensor& input = inputs[i];
     if (input.kind() != MGE_VALUE_TENSOR || input.dtype() == MGE_DTYPE_STRING) continue;
     Tensor& there = (*copies)[i];
-    if (Status s = Tensor::CreateOn(runtime, device, input.dtype(), input.dims(), &there); !s.ok()) return s;
-    if (Status s = input.CopyTo(&there); !s.ok()) return s;
+    if (Status s = Tensor::CreateOn(runtime, device, input.dtype(), input.dims()).MoveTo(there); !s.ok()) return s;
+    if (Status s = input.CopyTo(there); !s.ok()) return s;
     (*in)[i] = &there;
   }
   return Status();
@@ -69,7 +69,7 @@ Status CopyToHost(const std::vector<Tensor>& tensors, std::vector<Tensor>* copie
   copies->resize(tensors.size());
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].kind() != MGE_VALUE_TENSOR || tensors[i].raw_data()) continue;  // the host can read it
-    if (Status s = tensors[i].ToHost(&(*copies)[i]); !s.ok()) return s;
+    if (Status s = tensors[i].ToHost().MoveTo((*copies)[i]); !s.ok()) return s;
   }
   return Status();
 }
@@ -78,17 +78,18 @@ Status CopyToHost(const std::vector<Tensor>& tensors, std::vector<Tensor>* copie
 Status ProfileRuns(Session& session, const std::vector<const Tensor*>& in, std::vector<Tensor>* outputs, double us,
                    Profile* profile) {
   const int runs = us < 1e6 ? 3 : 1;
-  RunControl control;
-  control.SetProfile(profile);
+  auto control = RunControl::Create();
+  if (!control.ok()) return control.status();
+  control->SetProfile(profile);
   for (int i = 0; i < runs; ++i) {
-    if (Status s = session.Run(in, outputs, {.control = &control}); !s.ok()) return s;
+    if (Status s = session.Run(in, *outputs, {.control = &*control}); !s.ok()) return s;
   }
   return Status();
 }
 
 int WriteTrace(const Globals& globals, const Profile& profile, const std::string& path) {
   std::string text;
-  if (Status s = profile.Report("trace", &text); !s.ok()) return Report(globals, s);
+  if (Status s = profile.Report("trace").MoveTo(text); !s.ok()) return Report(globals, s);
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
@@ -148,7 +149,7 @@ class Benchmark {
     auto run = [&](const std::vector<Tensor>& now) {
       in_ = Pointers(now);
       Status s = on_device_ ? CopyToDevice(runtime_, session_, now, &device_inputs_, &in_) : Status();
-      if (s.ok()) s = session_.Run(in_, &outputs_);
+      if (s.ok()) s = session_.Run(in_, outputs_);
       if (s.ok() && first_ms_ == 0) first_ms_ = Ms(Clock::now() - begin_);
       return s.ok() && on_device_ ? CopyToHost(outputs_, &copies) : std::move(s);
     };
@@ -160,7 +161,7 @@ class Benchmark {
     }
     if (usage) return usage;
     for (int64_t i = 1; i < o_.warm; ++i) {  // the first one was above
-      if (Status s = session_.Run(in_, &outputs_); !s.ok()) return Report(globals_, s);
+      if (Status s = session_.Run(in_, outputs_); !s.ok()) return Report(globals_, s);
     }
     return kExitOk;
   }
@@ -168,18 +169,18 @@ class Benchmark {
   // Outputs of known size are written to the same memory in every run.
   int Measure() {
     mge_memory_facts before = {};
-    if (Status s = session_.Memory(&before); !s.ok()) return Report(globals_, s);
+    if (Status s = session_.Memory().MoveTo(before); !s.ok()) return Report(globals_, s);
     const auto start = Clock::now();
     Progress progress(globals_, "running", static_cast<size_t>(std::max<int64_t>(o_.runs, 1)));
     while (o_.runs > 0 ? static_cast<int64_t>(us_.size()) < o_.runs
                        : us_.size() < 5 || (Ms(Clock::now() - start) < o_.seconds * 1000 && us_.size() < 1000000)) {
       const auto t = Clock::now();
-      if (Status s = session_.Run(in_, &outputs_); !s.ok()) return Report(globals_, s);
+      if (Status s = session_.Run(in_, outputs_); !s.ok()) return Report(globals_, s);
       us_.push_back(Ms(Clock::now() - t) * 1000);
       progress.Step(us_.size());
     }
     std::sort(us_.begin(), us_.end());
-    if (Status s = session_.Memory(&memory_); !s.ok()) return Report(globals_, s);
+    if (Status s = session_.Memory().MoveTo(memory_); !s.ok()) return Report(globals_, s);
     staged_per_run_ = (memory_.staged_bytes - before.staged_bytes) / us_.size();
     return kExitOk;
   }
@@ -187,15 +188,17 @@ class Benchmark {
   // Compares the planner's estimate with measured steps, and writes the trace. Called last, because a profile costs memory.
   int ProfileSteps() {
     std::string plan, text;
-    if (Status s = session_.Plan(in_, "mge.plan/1", false, &plan); !s.ok()) return Report(globals_, s);
+    if (Status s = session_.Plan(in_, "mge.plan/1", false).MoveTo(plan); !s.ok()) return Report(globals_, s);
     device_ = Json::parse(plan)["device"];
     peak_rss_ = PeakRss();
-    Profile profile;
-    if (Status s = ProfileRuns(session_, in_, &outputs_, Percentile(us_, 50), &profile); !s.ok()) return Report(globals_, s);
+    auto profile = Profile::Create();
+    if (!profile.ok()) return Report(globals_, profile.status());
+    if (Status s = ProfileRuns(session_, in_, &outputs_, Percentile(us_, 50), &*profile); !s.ok())
+      return Report(globals_, s);
     if (!o_.trace.empty()) {
-      if (int code = WriteTrace(globals_, profile, o_.trace); code != kExitOk) return code;
+      if (int code = WriteTrace(globals_, *profile, o_.trace); code != kExitOk) return code;
     }
-    if (Status s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals_, s);
+    if (Status s = profile->Report("mge.profile/1").MoveTo(text); !s.ok()) return Report(globals_, s);
     const Json profiled = Json::parse(text);
     estimated_us_ = profiled["estimated_us"];
     steps_us_ = StepsUs(profiled, Percentile(us_, 50));

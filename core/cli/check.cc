@@ -58,7 +58,7 @@ std::string Reason(const Status& s) {
 // Sets the number of steps that compute nodes on another device than the session's first one.
 Status CountStepsElsewhere(const Session& session, const std::vector<Tensor>& inputs, int* count) {
   std::string text;
-  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", /*why=*/false, &text); !s.ok()) return s;
+  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", /*why=*/false).MoveTo(text); !s.ok()) return s;
   *count = 0;
   const Json plan = Json::parse(text);
   for (const Json& unit : plan["units"]) {
@@ -90,7 +90,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
                              inputs.size(), expected.size(), session.input_count(), session.output_count());
       return c;
     }
-    if (Status s = session.Run(Pointers(inputs), &outputs); !s.ok()) return fail(s);
+    if (Status s = session.Run(Pointers(inputs), outputs); !s.ok()) return fail(s);
     if (Status s = CountStepsElsewhere(session, inputs, &c.steps_elsewhere); !s.ok()) return fail(s);
     for (size_t i = 0; i < expected.size(); ++i) {
       std::string difference = Sentence(Compare(outputs[i], expected[i], o.tolerance));

@@ -74,11 +74,11 @@ RuntimeOptions OptionsOf(const Globals& globals) {
   return options;
 }
 
-Status MakeRuntime(const Globals& globals, Runtime* out) { return Runtime::Create(OptionsOf(globals), out); }
+Status MakeRuntime(const Globals& globals, Runtime* out) { return Runtime::Create(OptionsOf(globals)).MoveTo(*out); }
 
 Status ReadReport(const Runtime& runtime, const char* schema, Json* out) {
   std::string text;
-  Status s = runtime.Report(schema, &text);
+  Status s = runtime.Report(schema).MoveTo(text);
   if (s.ok()) *out = Json::parse(text);
   return s;
 }
@@ -100,7 +100,7 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
   options.skip = skip;
   options.outputs = outputs;
   options.outputs_on_device = outputs_on_device;
-  return Session::Load(*runtime, path, options, session);
+  return Session::Load(*runtime, path, options).MoveTo(*session);
 }
 
 Globals OnDevice(const Globals& globals, const std::string& device) {
@@ -137,7 +137,7 @@ std::string TypeText(const Tensor& tensor) {
   if (tensor.kind() == MGE_VALUE_SEQUENCE) return fmt::format("sequence of {}", tensor.part_count());
   if (tensor.kind() == MGE_VALUE_MAP) {
     Tensor keys;
-    return fmt::format("map of {}", tensor.Part(0, &keys).ok() ? keys.elements() : 0);
+    return fmt::format("map of {}", tensor.Part(0).MoveTo(keys).ok() ? keys.elements() : 0);
   }
   if (tensor.kind() == MGE_VALUE_OPTIONAL) return tensor.part_count() ? "optional" : "empty optional";
   return fmt::format("{}{}", mge_dtype_name(tensor.dtype()), ShapeText(tensor.dims()));

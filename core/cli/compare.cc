@@ -55,7 +55,7 @@ class Comparer {
     if (got.kind() != MGE_VALUE_TENSOR) {
       for (size_t i = 0; i < got.part_count(); ++i) {
         Tensor a, b;
-        if (!got.Part(i, &a).ok() || !expected.Part(i, &b).ok()) return;
+        if (!got.Part(i).MoveTo(a).ok() || !expected.Part(i).MoveTo(b).ok()) return;
         Value(a, b, fmt::format("{}part {} ", part, i));
       }
       return;
@@ -206,7 +206,7 @@ bool HoldsNan(const Tensor& value) {
   if (!value) return false;
   for (size_t i = 0; i < value.part_count(); ++i) {
     Tensor part;
-    if (value.Part(i, &part).ok() && HoldsNan(part)) return true;
+    if (value.Part(i).MoveTo(part).ok() && HoldsNan(part)) return true;
   }
   if (value.kind() != MGE_VALUE_TENSOR || !Floating(value.dtype())) return false;
   bool found = false;

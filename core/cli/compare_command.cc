@@ -60,7 +60,7 @@ Status Nodes(const Globals& globals, const std::string& model, std::vector<Place
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return s;
   std::string text;
-  if (Status s = runtime.ModelReport(model, "mge.nodes/1", &text); !s.ok()) return s;
+  if (Status s = runtime.ModelReport(model, "mge.nodes/1").MoveTo(text); !s.ok()) return s;
   const Json report = Json::parse(text);
   for (const Json& node : report["nodes"]) {
     for (const Json& value : node["outputs"]) {
@@ -79,7 +79,7 @@ std::vector<std::string> Names(const std::vector<Place>& places) {
 // Returns the device that the session uses for these inputs.
 std::string DeviceOf(const Session& session, const std::vector<const Tensor*>& inputs) {
   std::string text;
-  if (!session.Plan(inputs, "mge.plan/1", false, &text).ok()) return "?";
+  if (!session.Plan(inputs, "mge.plan/1", false).MoveTo(text).ok()) return "?";
   return Json::parse(text)["device"];
 }
 
@@ -96,7 +96,7 @@ Status RunHere(const Task& task, const Globals& globals, const std::string& mode
     if (place < task.inputs.size()) inputs.push_back(&task.inputs[place]);
   }
   std::vector<Tensor> results;
-  if (Status s = session.Run(inputs, &results); !s.ok()) return s;
+  if (Status s = session.Run(inputs, results); !s.ok()) return s;
   out->title = fmt::format("{} on {}", model, DeviceOf(session, inputs));
   out->values.clear();
   for (size_t i = 0; i < results.size(); ++i) {
@@ -212,7 +212,7 @@ int RunCompare(const Globals& globals, const CompareOptions& o) {
   std::vector<Tensor> results;
   InputFacts facts;
   int usage = 0;
-  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), &results); };
+  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), results); };
   if (Status s = MakeInputsAndRun(globals, session, o.inputs, run, results, &task.inputs, &usage, &facts); !s.ok()) {
     return Report(globals, s);
   }

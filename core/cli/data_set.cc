@@ -16,14 +16,14 @@ Status ReadDataSet(const Session& session, const std::string& folder, std::vecto
     std::string path = fmt::format("{}/input_{}.pb", folder, i);
     if (!fs::exists(path, ec)) break;
     Tensor t;
-    if (Status s = session.ReadInput(i, path, &t); !s.ok()) return s;
+    if (Status s = session.ReadInput(i, path).MoveTo(t); !s.ok()) return s;
     inputs->push_back(std::move(t));
   }
   for (size_t i = 0; i < session.output_count(); ++i) {
     std::string path = fmt::format("{}/output_{}.pb", folder, i);
     if (!fs::exists(path, ec)) break;
     Tensor t;
-    if (Status s = session.ReadOutput(i, path, &t); !s.ok()) return s;
+    if (Status s = session.ReadOutput(i, path).MoveTo(t); !s.ok()) return s;
     outputs->push_back(std::move(t));
   }
   return Status();

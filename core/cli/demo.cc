@@ -32,12 +32,7 @@ std::string Pictures(std::span<const float> images, size_t count) {
   return out;
 }
 
-Status ReadArray(std::span<const unsigned char> bytes, Tensor* out) {
-  mge_tensor* t = nullptr;
-  Status s(mge_tensor_read_npy_bytes(bytes.data(), bytes.size(), &t));
-  *out = Tensor(t);
-  return s;
-}
+Result<Tensor> ReadArray(std::span<const unsigned char> bytes) { return Tensor::ReadNpyBytes(bytes.data(), bytes.size()); }
 
 int RunDemo(const Globals& globals) {
   Runtime runtime;
@@ -47,17 +42,17 @@ int RunDemo(const Globals& globals) {
   options.device = globals.device;
   options.threads = globals.threads;
   std::span<const unsigned char> model = DemoModel();
-  if (Status s = Session::LoadBytes(runtime, model.data(), model.size(), options, &session); !s.ok())
+  if (Status s = Session::LoadBytes(runtime, model.data(), model.size(), options).MoveTo(session); !s.ok())
     return Report(globals, s);
   Tensor images, labels;
-  if (Status s = ReadArray(DemoImages(), &images); !s.ok()) return Report(globals, s);
-  if (Status s = ReadArray(DemoLabels(), &labels); !s.ok()) return Report(globals, s);
+  if (Status s = ReadArray(DemoImages()).MoveTo(images); !s.ok()) return Report(globals, s);
+  if (Status s = ReadArray(DemoLabels()).MoveTo(labels); !s.ok()) return Report(globals, s);
   std::vector<Tensor> outputs;
   const Tensor* in[] = {&images};
   double best_us = 1e30;
   for (int i = 0; i < kTimedRuns; ++i) {
     auto begin = std::chrono::steady_clock::now();
-    if (Status s = session.Run(in, &outputs); !s.ok()) return Report(globals, s);
+    if (Status s = session.Run(in, outputs); !s.ok()) return Report(globals, s);
     best_us = std::min(best_us, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count());
   }
   size_t count = static_cast<size_t>(labels.elements());
@@ -71,10 +66,10 @@ int RunDemo(const Globals& globals) {
     right += read[i] == truth[i];
   }
   mge_memory_facts facts = {};
-  if (Status s = session.Memory(&facts); !s.ok()) return Report(globals, s);
+  if (Status s = session.Memory().MoveTo(facts); !s.ok()) return Report(globals, s);
   std::string plan_text, plugins_text;
-  if (Status s = session.Plan(in, "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);
-  if (Status s = runtime.Report("mge.plugins/1", &plugins_text); !s.ok()) return Report(globals, s);
+  if (Status s = session.Plan(in, "mge.plan/1", false).MoveTo(plan_text); !s.ok()) return Report(globals, s);
+  if (Status s = runtime.Report("mge.plugins/1").MoveTo(plugins_text); !s.ok()) return Report(globals, s);
   Json plan = Json::parse(plan_text), plugins = Json::parse(plugins_text);
   std::string device = plan["device"];
   if (globals.json) {

@@ -22,7 +22,7 @@ Status Add(const Tensor& value, Sha256& hash) {
     AddNumber(value.part_count(), hash);
     for (size_t i = 0; i < value.part_count(); ++i) {
       Tensor part;
-      if (Status s = value.Part(i, &part); !s.ok()) return s;
+      if (Status s = value.Part(i).MoveTo(part); !s.ok()) return s;
       if (Status s = Add(part, hash); !s.ok()) return s;
     }
     return Status();

@@ -49,14 +49,14 @@ bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
   const Tensor* inputs[] = {&input};
   std::vector<Tensor> outputs;
   std::string plan = "{}", wrong, fix;
-  Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options, &session);
-  if (s.ok()) s = Tensor::OfSpan<float>(std::vector<int64_t>{2, 2}, kInput, &input);
-  if (s.ok()) s = session.Plan(inputs, "mge.plan/1", false, &plan);
+  Status s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), options).MoveTo(session);
+  if (s.ok()) s = Tensor::Of<float>(std::vector<int64_t>{2, 2}, kInput).MoveTo(input);
+  if (s.ok()) s = session.Plan(inputs, "mge.plan/1", false).MoveTo(plan);
   const bool is_used = std::ranges::any_of(Json::parse(plan)["units"], [&](const Json& unit) {
     return unit["kind"] == "kernel" && unit["device"] == row["name"];  // and not the host's reference evaluator
   });
   if (s.exit_code() == ExitCode(ErrorKind::kUnsupported) || (s.ok() && !is_used)) return false;
-  if (s.ok()) s = session.Run({&input}, &outputs);
+  if (s.ok()) s = session.Run({&input}, outputs);
   if (!s.ok()) {
     wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
     fix = s.fix();
@@ -86,7 +86,7 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
     options.command_line.insert(options.command_line.end(), {skip, "plugin.start_timeout=0"});  // the parent limits it
     Runtime runtime;
     Json settings, plugins, devices;
-    Status s = Runtime::Create(options, &runtime);
+    Status s = Runtime::Create(options).MoveTo(runtime);
     if (s.ok()) s = ReadReport(runtime, "mge.env/1", &settings);  // starts it
     if (s.ok()) s = ReadReport(runtime, "mge.plugins/1", &plugins);
     for (const Json& own : plugins["files"]) {
@@ -188,11 +188,11 @@ std::string RenderReport(const Json& report) {
 int RunDoctor(const Globals& globals, const DoctorOptions& o) {
   const RuntimeOptions options = OptionsOf(globals);
   if (!o.release.empty()) {
-    if (Status s = Plugins::Release(options, o.release); !s.ok()) return Report(globals, s);
+    if (Status s = Plugins::EndQuarantine(options, o.release); !s.ok()) return Report(globals, s);
     PrintMessage(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
   }
   std::string text;
-  if (Status s = Plugins::Verify(options, "", &text); !s.ok()) return Report(globals, s);
+  if (Status s = Plugins::Verify(options, "").MoveTo(text); !s.ok()) return Report(globals, s);
   const Json files = Json::parse(text)["files"];
   Json rows = Json::array();
   int passed = 0, troubled = 0;

@@ -158,12 +158,13 @@ Status MakeVariant(const Globals& globals, const Session& session, const InputOp
                       "give either --input or --shape for an input");
       return {};
     } else if (variant == 0) {  // later variants keep the tensor, because a pipe can be read only once
-      if (Status s = session.ReadInput(i, files[i], &(*out)[i]); !s.ok()) return s;
+      if (Status s = session.ReadInput(i, files[i]).MoveTo((*out)[i]); !s.ok()) return s;
     }
   }
-  std::string json;
-  if (Status s = session.ExampleInputs(example, out, &json); !s.ok()) return s;
-  facts->rows = Json::parse(json)["inputs"];
+  auto made = session.ExampleInputs(example, std::move(*out));
+  if (!made.ok()) return made.status();
+  *out = std::move(made->inputs);
+  facts->rows = Json::parse(made->report)["inputs"];
   return {};
 }
 
@@ -241,7 +242,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
 Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOptions& options, std::vector<Tensor>* outputs,
                         std::vector<Tensor>* inputs, int* usage_error) {
   InputFacts facts;
-  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), outputs); };
+  auto run = [&](const std::vector<Tensor>& now) { return session.Run(Pointers(now), *outputs); };
   return MakeInputsAndRun(globals, session, options, run, *outputs, inputs, usage_error, &facts);
 }
 

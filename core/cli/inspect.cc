@@ -15,7 +15,7 @@ Json ProblemOf(const Globals& globals, const std::string& model, Runtime* runtim
   Session session;
   std::string text;
   Status s = OpenModel(globals, model, runtime, &session);
-  if (s.ok()) s = session.Report("mge.inspect/1", &text);
+  if (s.ok()) s = session.Report("mge.inspect/1").MoveTo(text);
   if (!s.ok()) {
     return {{"id", s.id()},     {"exit_code", s.exit_code()}, {"title", s.title()},
             {"what", s.what()}, {"where", s.where()},         {"fix", s.fix()}};
@@ -113,7 +113,7 @@ int RunInspect(const Globals& globals, const std::string& model) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   std::string text;
-  if (Status s = runtime.ModelReport(model, "mge.model/1", &text); !s.ok()) return Report(globals, s);
+  if (Status s = runtime.ModelReport(model, "mge.model/1").MoveTo(text); !s.ok()) return Report(globals, s);
   Json file = Json::parse(text), loaded;
   const Json problem = ProblemOf(globals, model, &runtime, &loaded);
   if (!globals.json) {

@@ -24,10 +24,11 @@ constexpr int kMeasuredRuns = 5;  // a step's time is the median of these runs
 // Measures runs into the profile. The caller must have done a first run.
 Status Measure(Session& session, const std::vector<const Tensor*>& inputs, Profile* profile) {
   std::vector<Tensor> outputs;
-  RunControl control;
+  auto control = RunControl::Create();
+  if (!control.ok()) return control.status();
   for (int i = 0; i < 1 + kMeasuredRuns; ++i) {
-    if (i == 1) control.SetProfile(profile);
-    if (Status s = session.Run(inputs, &outputs, {.control = &control}); !s.ok()) return s;
+    if (i == 1) control->SetProfile(profile);
+    if (Status s = session.Run(inputs, outputs, {.control = &*control}); !s.ok()) return s;
   }
   return Status();
 }
@@ -56,16 +57,17 @@ int RunPlan(const Globals& globals, const ReportOptions& o) {
   if (!s.ok()) return Report(globals, s);
   if (usage) return usage;
   const std::vector<const Tensor*> in = Pointers(inputs);
-  Profile profile;
+  auto profile = Profile::Create();
+  if (!profile.ok()) return Report(globals, profile.status());
   if (o.measure) {
-    if (s = Measure(session, in, &profile); !s.ok()) return Report(globals, s);
+    if (s = Measure(session, in, &*profile); !s.ok()) return Report(globals, s);
   }
   std::string text;
-  s = session.Plan(in, globals.json ? "mge.plan/1" : "text", o.why, &text, o.measure ? &profile : nullptr);
+  s = session.Plan(in, globals.json ? "mge.plan/1" : "text", o.why, o.measure ? &*profile : nullptr).MoveTo(text);
   if (!s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : text);
   if (!o.measure || globals.json) return kExitOk;
-  if (s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals, s);
+  if (s = profile->Report("mge.profile/1").MoveTo(text); !s.ok()) return Report(globals, s);
   Print(MeasuredText(Json::parse(text)));
   return kExitOk;
 }
@@ -142,7 +144,7 @@ int RunMemory(const Globals& globals, const ReportOptions& o) {
   if (Status s = MakeInputsAndRun(globals, session, o.inputs, &outputs, &inputs, &usage); !s.ok()) return Report(globals, s);
   if (usage) return usage;
   std::string text;
-  if (Status s = session.Report("mge.memory/1", &text); !s.ok()) return Report(globals, s);
+  if (Status s = session.Report("mge.memory/1").MoveTo(text); !s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : RenderMemory(Json::parse(text), o.top));
   return kExitOk;
 }

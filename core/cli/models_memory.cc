@@ -87,7 +87,7 @@ int ShowModelsMemory(const Globals& globals, const std::vector<std::string>& mod
   std::vector<Json> reports;
   for (const Session& session : sessions) {
     std::string text;
-    if (Status s = session.Report("mge.memory/1", &text); !s.ok()) return Report(globals, s);
+    if (Status s = session.Report("mge.memory/1").MoveTo(text); !s.ok()) return Report(globals, s);
     reports.push_back(Json::parse(text));
   }
   const Json summary = Summary(models, reports);

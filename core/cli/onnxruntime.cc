@@ -140,7 +140,7 @@ int RunInOnnxRuntime(const Globals& globals, const OnnxRuntimeRun& run, std::vec
     result.name = row["name"];
     const std::string file = row["file"];
     if (file.empty()) continue;
-    if (Status s = Tensor::Read(file, &result.tensor); !s.ok()) return Report(globals, s);
+    if (Status s = Tensor::Read(file).MoveTo(result.tensor); !s.ok()) return Report(globals, s);
   }
   return 0;
 }

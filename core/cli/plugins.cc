@@ -43,14 +43,14 @@ int List(const Globals& globals) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   std::string text;
-  if (Status s = runtime.Report("mge.plugins/1", &text); !s.ok()) return Report(globals, s);
+  if (Status s = runtime.Report("mge.plugins/1").MoveTo(text); !s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : RenderAll(Json::parse(text)));
   return kExitOk;
 }
 
 int Paths(const Globals& globals) {
   std::string text;
-  if (Status s = Plugins::Verify(OptionsOf(globals), "", &text); !s.ok()) return Report(globals, s);
+  if (Status s = Plugins::Verify(OptionsOf(globals), "").MoveTo(text); !s.ok()) return Report(globals, s);
   Json directories = Json::parse(text)["directories"];
   if (globals.json) {
     PrintJson({{"schema", "mge.plugin_paths/1"}, {"directories", directories}});
@@ -62,7 +62,7 @@ int Paths(const Globals& globals) {
 
 int Verify(const Globals& globals, const std::string& file) {
   std::string text;
-  if (Status s = Plugins::Verify(OptionsOf(globals), file, &text); !s.ok()) return Report(globals, s);
+  if (Status s = Plugins::Verify(OptionsOf(globals), file).MoveTo(text); !s.ok()) return Report(globals, s);
   const Json row = Json::parse(text)["files"][0];
   if (globals.json) {
     Json out = {{"schema", "mge.plugin_file/1"}};
@@ -107,11 +107,11 @@ Action DeclarePlugins(Arguments app, const Globals& globals) {
     if (paths.Given()) return Paths(globals);
     if (verify.Given()) return Verify(globals, o->file);
     if (install.Given()) {
-      Status s = Plugins::Install(OptionsOf(globals), o->file, &path);
+      Status s = Plugins::Install(OptionsOf(globals), o->file).MoveTo(path);
       return Done(globals, s, "installed", path);
     }
     if (remove.Given()) {
-      Status s = Plugins::Remove(OptionsOf(globals), o->name, &path);
+      Status s = Plugins::Remove(OptionsOf(globals), o->name).MoveTo(path);
       return Done(globals, s, "removed", path);
     }
     return List(globals);

@@ -112,12 +112,14 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
   if (Status s = MakeInputsAndRun(globals, session, o.inputs, &outputs, &inputs, &usage); !s.ok()) return Report(globals, s);
   if (usage) return usage;
   const std::vector<const Tensor*> in = Pointers(inputs);
-  Profile profile;
-  RunControl control;
+  auto profile = Profile::Create();
+  if (!profile.ok()) return Report(globals, profile.status());
+  auto control = RunControl::Create();
+  if (!control.ok()) return Report(globals, control.status());
   for (int64_t i = 1; i < o.warm; ++i) {
-    if (Status s = session.Run(in, &outputs, {.control = &control}); !s.ok()) return Report(globals, s);
+    if (Status s = session.Run(in, outputs, {.control = &*control}); !s.ok()) return Report(globals, s);
   }
-  control.SetProfile(&profile);
+  control->SetProfile(&*profile);
   const auto begin = Clock::now();
   Progress progress(globals, "running", static_cast<size_t>(std::max<int64_t>(o.runs, 1)));
   auto more = [&](int64_t done) {
@@ -125,10 +127,10 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
     return done < 3 || (done < 1000 && Clock::now() - begin < std::chrono::duration<double>(o.seconds));
   };
   for (int64_t done = 0; more(done); progress.Step(static_cast<size_t>(++done))) {
-    if (Status s = session.Run(in, &outputs, {.control = &control}); !s.ok()) return Report(globals, s);
+    if (Status s = session.Run(in, outputs, {.control = &*control}); !s.ok()) return Report(globals, s);
   }
   std::string text;
-  if (Status s = profile.Report("mge.profile/1", &text); !s.ok()) return Report(globals, s);
+  if (Status s = profile->Report("mge.profile/1").MoveTo(text); !s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : Render(Json::parse(text), o));
   return kExitOk;
 }

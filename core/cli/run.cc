@@ -35,9 +35,9 @@ struct RunOptions {
 std::string ShowSummary(const Tensor& t) {
   if (t.kind() != MGE_VALUE_TENSOR) {
     Tensor first, second;
-    if (t.part_count() == 0 || !t.Part(0, &first).ok()) return "";
+    if (t.part_count() == 0 || !t.Part(0).MoveTo(first).ok()) return "";
     if (t.kind() != MGE_VALUE_MAP) return ShowSummary(first) + (t.part_count() > 1 ? " ..." : "");
-    return t.Part(1, &second).ok() ? fmt::format("{{{}: {}}}", ShowSummary(first), ShowSummary(second)) : "";
+    return t.Part(1).MoveTo(second).ok() ? fmt::format("{{{}: {}}}", ShowSummary(first), ShowSummary(second)) : "";
   }
   std::string out;
   uint64_t shown = std::min<uint64_t>(t.elements(), 6);
@@ -88,10 +88,11 @@ std::vector<std::string> FileNames(const Session& session) {
 
 Status RunOnce(const Globals& globals, const RunOptions& o, Session& session, const std::vector<Tensor>& inputs,
                std::vector<Tensor>* outputs) {
-  RunControl control;
-  control.SetTimeout(o.timeout);
-  Watchdog dog(globals, control);
-  return session.Run(Pointers(inputs), outputs, {.control = &control});
+  auto control = RunControl::Create();
+  if (!control.ok()) return control.status();
+  control->SetTimeout(o.timeout);
+  Watchdog dog(globals, *control);
+  return session.Run(Pointers(inputs), *outputs, {.control = &*control});
 }
 
 int RunModel(const Globals& globals, const RunOptions& o) {
@@ -126,10 +127,10 @@ int RunModel(const Globals& globals, const RunOptions& o) {
   }
 
   mge_memory_facts totals = {};  // read before Plan(), which also plans bodies that did not run
-  if (Status s = session.Memory(&totals); !s.ok()) return Report(globals, s);
+  if (Status s = session.Memory().MoveTo(totals); !s.ok()) return Report(globals, s);
   const uint32_t reference = totals.reference_steps, steps = totals.steps;
   std::string plan_text;
-  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false, &plan_text); !s.ok()) return Report(globals, s);
+  if (Status s = session.Plan(Pointers(inputs), "mge.plan/1", false).MoveTo(plan_text); !s.ok()) return Report(globals, s);
   const std::string device = Json::parse(plan_text)["device"];
 
   Json rows = Json::array();

@@ -102,7 +102,7 @@ int Write(const Globals& globals, const SdkNewOptions& o) {
 // Returns the path of an existing backend with this name, or "". MGE loads only one of two backends with the same name.
 std::string Namesake(const Globals& globals, const std::string& name) {
   std::string text;
-  if (!Plugins::Verify(OptionsOf(globals), "", &text).ok()) return {};
+  if (!Plugins::Verify(OptionsOf(globals), "").MoveTo(text).ok()) return {};
   const Json found = Json::parse(text);
   for (const Json& file : found["files"]) {
     if (file["name"] == name) return file["path"];

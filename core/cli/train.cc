@@ -69,8 +69,8 @@ Status TrainEpoch(const TrainOptions& o, const TrainingData& data, std::span<con
     std::vector<Tensor> batch, outputs;
     if (Status s = data.Batch(order.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)), &batch); !s.ok())
       return s;
-    if (Status s = Tensor::Of<float>({}, {rate}, &batch.emplace_back()); !s.ok()) return s;
-    if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
+    if (Status s = Tensor::Of<float>({}, {rate}).MoveTo(batch.emplace_back()); !s.ok()) return s;
+    if (Status s = session.Run(Pointers(batch), outputs); !s.ok()) return s;
     sum += LossOf(outputs[0]) * static_cast<double>(size);
   }
   *loss = sum / static_cast<double>(data.examples());
@@ -133,7 +133,7 @@ Status Validate(const Globals& globals, const TrainOptions& o, const TrainingDat
     if (Status s = data.Batch(numbers, &batch); !s.ok()) return s;
     const Tensor labels = std::move(batch.back());
     batch.pop_back();
-    if (Status s = session.Run(Pointers(batch), &outputs); !s.ok()) return s;
+    if (Status s = session.Run(Pointers(batch), outputs); !s.ok()) return s;
     right += CountRight(axis, outputs[output], labels);
     all += static_cast<int64_t>(labels.data<int64_t>().size());
   }
@@ -185,7 +185,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   SessionOptions options = SessionOptionsOf(globals);
   options.training = o.training;
-  if (Status s = Session::Load(runtime, o.model, options, &session); !s.ok()) return Report(globals, s);
+  if (Status s = Session::Load(runtime, o.model, options).MoveTo(session); !s.ok()) return Report(globals, s);
   const size_t arrays = session.input_count() - 1;  // all but the learning rate
   TrainingData data, held_out;
   int usage = 0;
@@ -259,7 +259,7 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   TrainingOptions& t = o->training;
   app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   app.Add("-o,--output", o->output, "Writes the trained model there after each epoch").ValueName("FILE");
-  app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one named labels")
+  app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one for the labels")
       .ValueName("FILE");
   app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").IsInput().Repeats();
   app.Add("--validate", o->validation, "Examples like --data; shows the accuracy of the written model after each epoch")
@@ -269,6 +269,9 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
           "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
           "output: the model computes the loss, without labels");
   app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
+      .ValueName("NAME");
+  app.Add("--labels-name", t.labels_name,
+          "The name of the labels among the inputs; another one if the model has such an input")
       .ValueName("NAME");
   app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames()));
   app.Add("--learning-rate", o->learning_rate, fmt::format("The learning rate; 0: {}", UsualRates())).Between(0, 1e6);

@@ -34,7 +34,7 @@ Status TrainingData::Read(const Globals& globals, const Session& session, size_t
       return {};
     }
     Tensor& array = out->arrays_[i];
-    if (Status s = session.ReadInput(i, paths[i], &array); !s.ok()) return s;
+    if (Status s = session.ReadInput(i, paths[i]).MoveTo(array); !s.ok()) return s;
     const int64_t examples = array.dims().empty() ? 0 : array.dims()[0];
     if (i == 0) out->examples_ = examples;
     if (array.dtype() == MGE_DTYPE_STRING || examples != out->examples_ || examples == 0) {
@@ -53,7 +53,7 @@ Status TrainingData::Batch(std::span<const int64_t> numbers, std::vector<Tensor>
   for (size_t i = 0; i < arrays_.size(); ++i) {
     std::vector<int64_t> dims(arrays_[i].dims().begin(), arrays_[i].dims().end());
     dims[0] = static_cast<int64_t>(numbers.size());
-    if (Status s = Tensor::Create(arrays_[i].dtype(), dims, &(*out)[i]); !s.ok()) return s;
+    if (Status s = Tensor::Create(arrays_[i].dtype(), dims).MoveTo((*out)[i]); !s.ok()) return s;
     const size_t row = static_cast<size_t>(arrays_[i].bytes()) / static_cast<size_t>(examples_);
     const auto* from = static_cast<const char*>(arrays_[i].raw_data());
     auto* to = static_cast<char*>((*out)[i].raw_data());

@@ -32,13 +32,13 @@ Watchdog::~Watchdog() {
 void Watchdog::Watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [&] { return end_; })) {
-    double seconds = 0;
-    std::string place;
-    if (!control_.Overdue(&seconds, &place).ok() || seconds < kGraceSeconds) continue;
+    const auto overrun = control_.Overdue();
+    if (!overrun.ok() || overrun->seconds < kGraceSeconds) continue;
+    const std::string& place = overrun->step;
     const int code =
         Report(globals_,
                Fail(errors::kTimeout, "the run took longer than its time limit and does not stop",
-                    {.what = fmt::format("{:.0f} s after the limit it is still {}, so the process ends", seconds,
+                    {.what = fmt::format("{:.0f} s after the limit it is still {}, so the process ends", overrun->seconds,
                                          place.empty() ? "running on the host" : "in a kernel that ignores its stop flag"),
                      .where = place,
                      .fix = place.empty() ? "allow more time"

@@ -42,9 +42,11 @@ struct SessionOptions {
 class Replicas {
  public:
   virtual ~Replicas() = default;
-  // Like the functions of Session. Run() creates all outputs, in host memory. One call of Run() or ReadState() at a time.
+  // Like the functions of Session. Run() creates all outputs, in host memory. One call of Run(), ReadState() or
+  // WriteState() at a time.
   virtual absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) = 0;
   virtual absl::StatusOr<Tensor> ReadState(const std::string& name) = 0;
+  virtual absl::Status WriteState(const std::string& name, const Tensor& elements) = 0;
   virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs,
                                                               const StopControl* stop) = 0;
   virtual std::shared_ptr<const Plan> last_plan() const = 0;
@@ -116,10 +118,17 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns the number of engine operations of the latest run: 1, or one per step if engine.bulk_inference is false. The
   // model's body plans run within them; a continuation adds its own.
   uint64_t operations() const { return operations_.load(std::memory_order_relaxed); }
+  // Returns the names of all states.
+  std::vector<std::string> StateNames() const;
   // Returns a copy of the elements of a state, when no run is changing it. Fails with kBadInput if there is no such state.
   absl::StatusOr<Tensor> ReadState(const std::string& name);
+  // Copies the elements to a state, when no run is using it. Fails with kBadInput if there is no such state, or it has another
+  // type or shape.
+  absl::Status WriteState(const std::string& name, const Tensor& elements);
 
  private:
+  // Returns a state, or kBadInput with the names that there are.
+  absl::StatusOr<const Value*> FindState(const std::string& name) const;
   struct Subset {
     std::vector<int> places;
     std::shared_ptr<Program> program;

@@ -6,33 +6,58 @@
 #include "core/base/nearest.h"
 #include "core/engine/session.h"
 #include "core/plan/memory/state_memory.h"
+#include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
 
-absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
-  if (replicas_) {
-    MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_.Take(StopControl()));
-    return replicas_->ReadState(name);
-  }
+std::vector<std::string> Session::StateNames() const {
   const Graph& graph = program_->graph();
   std::vector<std::string> names;
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     const Value& value = graph.value(v);
-    if (value.dead || value.role != Role::kState) continue;
-    names.push_back(value.name);
-    if (value.name != name) continue;
-    const StopControl never;
-    MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_.Take(never));
-    MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &never));
-    if (tensor.defined()) return tensor;
-    if (value.constant.defined()) return value.constant.Held();
-    MGE_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Create(value.type.dtype, value.type.dims));
-    if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, static_cast<size_t>(zeros.bytes()));
-    return zeros;
+    if (!value.dead && value.role == Role::kState) names.push_back(value.name);
+  }
+  return names;
+}
+
+absl::StatusOr<const Value*> Session::FindState(const std::string& name) const {
+  const Graph& graph = program_->graph();
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    const Value& value = graph.value(v);
+    if (!value.dead && value.role == Role::kState && value.name == name) return &value;
   }
   return Fail(errors::kBadInput, fmt::format("the session has no state '{}'", name),
-              {.fix = DidYouMeanOr(Nearest(name, names), "")});
+              {.fix = DidYouMeanOr(Nearest(name, StateNames()), "")});
+}
+
+absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
+  const StopControl never;
+  MGE_ASSIGN_OR_RETURN(const Value* value, FindState(name));
+  MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_.Take(never));
+  if (replicas_) return replicas_->ReadState(name);
+  MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &never));
+  if (tensor.defined()) return tensor;
+  if (value->constant.defined()) return value->constant.Held();
+  MGE_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Create(value->type.dtype, value->type.dims));
+  if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, static_cast<size_t>(zeros.bytes()));
+  return zeros;
+}
+
+absl::Status Session::WriteState(const std::string& name, const Tensor& elements) {
+  const StopControl never;
+  MGE_ASSIGN_OR_RETURN(const Value* value, FindState(name));
+  if (elements.dtype() != value->type.dtype || elements.shape() != value->type.dims) {
+    const TensorType given = {.dtype = elements.dtype(), .has_rank = true, .dims = elements.shape()};
+    return Fail(errors::kBadInput, fmt::format("state '{}' cannot take these elements", name),
+                {.what = fmt::format("it is {}, and they are {}", value->type.ToString(), given.ToString()),
+                 .fix = fmt::format("give a tensor of the type {}", value->type.ToString())});
+  }
+  MGE_ASSIGN_OR_RETURN(const Tensor host, ToHost(elements));
+  MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_.Take(never));
+  if (replicas_) return replicas_->WriteState(name, host);
+  MGE_RETURN_IF_ERROR(device().Open());
+  return program_->context().states->Write(device(), *value, host, &never);
 }
 
 }  // namespace mge

@@ -184,6 +184,16 @@ class DataParallel final : public Replicas {
   }
 
   absl::StatusOr<Tensor> ReadState(const std::string& name) override { return First()->ReadState(name); }
+  absl::Status WriteState(const std::string& name, const Tensor& elements) override {
+    if (broken_) MGE_RETURN_IF_ERROR(Repair());
+    for (const std::shared_ptr<Session>& session : sessions_) {
+      if (absl::Status written = session->WriteState(name, elements); !written.ok()) {
+        broken_ = true;
+        return written;
+      }
+    }
+    return absl::OkStatus();
+  }
   std::shared_ptr<const Plan> last_plan() const override { return First()->last_plan(); }
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop) override {
     MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(inputs));
@@ -384,7 +394,7 @@ class DataParallel final : public Replicas {
   std::optional<TreeSum> trees_;       // nullopt: mge.AllReduce sums
   mutable std::mutex mutex_;
   std::vector<std::shared_ptr<Session>> sessions_;  // by replica; written by Build() under mutex_
-  bool broken_ = false;                             // the latest run failed or was stopped: the replicas may differ
+  bool broken_ = false;                             // the latest run or write failed: the replicas may differ
 };
 
 // Returns the devices, one for each replica.

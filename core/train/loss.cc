@@ -36,7 +36,7 @@ Scores ScoresOf(const Graph& graph, ValueId output, std::string_view op) {
 
 }  // namespace
 
-absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name) {
+absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name, const std::string& labels_name) {
   const Value value = graph.value(output);  // a copy: adding values moves it
   auto unfit = [&](std::string what) {
     return Fail(errors::kBadInput, fmt::format("loss '{}' does not fit output '{}'", name, value.name),
@@ -64,10 +64,7 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
       if (!type.symbols.empty()) std::fill(type.symbols.begin() + 1, type.symbols.end(), "");
     }
   }
-  for (const ValueId v : graph.inputs()) {
-    if (graph.value(v).name == kLabels) return unfit(fmt::format("the model has an input '{}' already", kLabels));
-  }
-  const ValueId labels = graph.AddInput(std::string(kLabels), type);
+  const ValueId labels = graph.AddInput(labels_name, type);
   // A loss of 16 bits would be too coarse.
   const bool narrow = value.type.dtype == DType::kF16 || value.type.dtype == DType::kBF16;
   ExpressionBuilder b(graph, "loss", narrow ? DType::kF32 : value.type.dtype);

@@ -79,6 +79,12 @@ absl::StatusOr<ValueId> FindOutput(const Graph& graph, const std::string& name) 
   return BadOption(fmt::format("the model has no output '{}'", name), fmt::format("use one of {}", fmt::join(names, ", ")));
 }
 
+// Checks that no input has the name of the one that a training step adds.
+absl::Status CheckNewInput(const Graph& graph, std::string_view name, std::string fix) {
+  const bool taken = std::ranges::any_of(graph.inputs(), [&](ValueId v) { return graph.value(v).name == name; });
+  return taken ? BadOption(fmt::format("there is an input '{}' already", name), std::move(fix)) : absl::OkStatus();
+}
+
 // Returns the initializers that can be trained.
 absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::vector<std::string>& frozen) {
   std::vector<ValueId> out;
@@ -217,10 +223,12 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   ValueId loss = options.loss == "output" ? Wide(graph, output, graph.value(output).type.dtype) : output;
   LossParts parts = {kNone, kNone};
   if (options.loss != "output") {
-    MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss));
+    MGE_RETURN_IF_ERROR(CheckNewInput(graph, options.labels_name, "give the labels another name with labels_name"));
+    MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss, options.labels_name));
     parts = {added.sum, added.count};
-    model.info.inputs.push_back({std::string(kLabels), {graph.value(added.labels).type}});
+    model.info.inputs.push_back({options.labels_name, {graph.value(added.labels).type}});
   }
+  MGE_RETURN_IF_ERROR(CheckNewInput(graph, kLearningRate, "rename that input: a training step needs the name"));
   const ValueId rate = graph.AddInput(std::string(kLearningRate), {.dtype = DType::kF32, .has_rank = true});
   model.info.inputs.push_back({std::string(kLearningRate), {graph.value(rate).type}});
   MGE_RETURN_IF_ERROR(InferTypes(graph));

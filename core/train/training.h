@@ -4,7 +4,7 @@
 //
 // The result is an ordinary model for a session. Parameters and the optimizer's values are states (mge.Assign): they stay in
 // the session from run to run.
-//   inputs:  those of the model; "labels", unless the model computes its loss; "learning_rate" float32[]
+//   inputs:  those of the model; the labels, unless the model computes its loss; "learning_rate" float32[]
 //   outputs: the loss, of one element; then those of the model
 #pragma once
 
@@ -23,6 +23,7 @@ namespace mge {
 struct TrainingOptions {
   std::string loss = "cross_entropy";    // see mge_training_options
   std::string output = {};               // the output that is compared with the labels; empty: the first one
+  std::string labels_name = "labels";    // of the input with the labels
   std::string optimizer = "sgd";         // a row of mge/optimizers.hpp, which says which of these numbers it reads
   double momentum = 0;                   // in [0, 1)
   double beta1 = 0.9, beta2 = 0.999;     // in [0, 1)
@@ -36,7 +37,6 @@ struct TrainingOptions {
   std::optional<SublinearOptions> sublinear = {};
 };
 
-inline constexpr std::string_view kLabels = "labels";
 inline constexpr std::string_view kLearningRate = "learning_rate";
 inline constexpr std::string_view kExamples = "replica.examples";
 
@@ -46,7 +46,8 @@ using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph
 // Changes the model as described above. Trains every floating initializer with at least one dimension that the loss
 // depends on, except for frozen ones. A BatchNormalization with training_mode also updates its mean and variance. Returns the
 // names of the states that belong to the model: its parameters, and those means and variances. Fails with kBadInput for an
-// unknown option, output or frozen name, and with the errors of AddGradients().
+// unknown option, output or frozen name, or if an input of the model has the name of a new one, and with the errors of
+// AddGradients().
 //
 // With `sum_over_replicas`, the step is one of several that run at the same time, each on a part of a batch. They compute the
 // loss and the gradients of the whole batch: sums over all replicas, divided by what counts in all of them (labels, elements,

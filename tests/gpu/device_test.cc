@@ -27,7 +27,7 @@ std::string Gpu() { return Variable("GPU_TEST_DEVICE", "gpu0"); }
 class Gpus : public testing::Test {
  protected:
   void SetUp() override {
-    Status s = Runtime::Create({}, &runtime_);
+    Status s = Runtime::Create({}).MoveTo(runtime_);
     ASSERT_TRUE(s.ok()) << s.text();
     s = Load(Gpu(), {}, &session_);
     if (s.ok()) return;
@@ -37,27 +37,25 @@ class Gpus : public testing::Test {
 
   Status Load(const std::string& device, SessionOptions options, Session* out) {
     options.device = device;
-    return Session::Load(runtime_, Variable("GPU_TEST_MODELS", MGE_SOURCE_DIR "/packaging/digits") + "/digits.onnx", options,
-                         out);
+    return Session::Load(runtime_, Variable("GPU_TEST_MODELS", MGE_SOURCE_DIR "/packaging/digits") + "/digits.onnx", options)
+        .MoveTo(*out);
   }
   // Returns inputs for this number of images.
   static std::vector<Tensor> Images(const Session& session, int count) {
-    std::vector<Tensor> inputs;
-    std::string json;
-    const Status s = session.ExampleInputs({.shapes = {"image=" + std::to_string(count) + "x1x8x8"}}, &inputs, &json);
-    EXPECT_TRUE(s.ok()) << s.text();
-    return inputs;
+    auto example = session.ExampleInputs({.shapes = {"image=" + std::to_string(count) + "x1x8x8"}});
+    EXPECT_TRUE(example.ok()) << example.status().text();
+    return example.ok() ? std::move(example->inputs) : std::vector<Tensor>();
   }
   // Runs the session. Returns the first output in host memory.
   static std::vector<float> Run(Session& session, const Tensor& input, RunControl* control = nullptr) {
     std::vector<Tensor> outputs;
-    const Status s = session.Run({&input}, &outputs, {.control = control});
+    const Status s = session.Run({&input}, outputs, {.control = control});
     EXPECT_TRUE(s.ok()) << s.text();
     return s.ok() ? Numbers(outputs[0]) : std::vector<float>();
   }
   static std::vector<float> Numbers(const Tensor& tensor) {
     Tensor host;
-    const Status s = tensor.ToHost(&host);
+    const Status s = tensor.ToHost().MoveTo(host);
     EXPECT_TRUE(s.ok()) << s.text();
     const std::span<float> data = host.data<float>();
     return {data.begin(), data.end()};
@@ -131,19 +129,19 @@ TEST_F(Gpus, RunWhatIsEnqueuedInItsOrder) {
   for (size_t i = 0; i < kRuns; ++i) {
     std::vector<float> pixels = Numbers(images[0]);
     for (float& p : pixels) p *= static_cast<float>(kRuns - i);
-    ASSERT_TRUE(Tensor::OfSpan<float>(std::vector<int64_t>{8, 1, 8, 8}, pixels, &in[i]).ok());
+    ASSERT_TRUE(Tensor::Of<float>(std::vector<int64_t>{8, 1, 8, 8}, pixels).MoveTo(in[i]).ok());
   }
   const std::vector<float> expected = Run(session_, in.back());
   EXPECT_NE(Run(session_, in[0]), expected);
   std::vector<Tensor> output;
-  ASSERT_TRUE(on_device.Run({&in[0]}, &output).ok());
+  ASSERT_TRUE(on_device.Run({&in[0]}, output).ok());
   EXPECT_NE(output[0].device(), "");
   std::vector<RunFence> fences(kRuns);
   for (size_t i = 0; i < kRuns; ++i) {
     const Tensor* const input[] = {&in[i]};
     std::vector<const RunFence*> after;
     if (i) after.push_back(&fences[i - 1]);
-    const Status s = on_device.Run(std::span(input), &output, {.after = after, .fence = &fences[i]});
+    const Status s = on_device.Run(std::span(input), output, {.after = after, .fence = &fences[i]});
     ASSERT_TRUE(s.ok()) << s.text();
   }
   const Status s = fences.back().Wait();
@@ -155,14 +153,14 @@ TEST_F(Gpus, WorkOnAfterErrors) {
   const std::vector<Tensor> in = Images(session_, 2);
   const std::vector<float> expected = Run(session_, in[0]);
   Tensor wrong;
-  ASSERT_TRUE(Tensor::Of<float>({1, 2}, {1, 2}, &wrong).ok());
+  ASSERT_TRUE(Tensor::Of<float>({1, 2}, {1, 2}).MoveTo(wrong).ok());
   for (int round = 0; round < 3; ++round) {
     std::vector<Tensor> outputs;
-    EXPECT_FALSE(session_.Run({&wrong}, &outputs).ok());
-    RunControl control;
+    EXPECT_FALSE(session_.Run({&wrong}, outputs).ok());
+    RunControl control = *RunControl::Create();
     control.Cancel();
     outputs.clear();
-    EXPECT_FALSE(session_.Run({&in[0]}, &outputs, {.control = &control}).ok());
+    EXPECT_FALSE(session_.Run({&in[0]}, outputs, {.control = &control}).ok());
     EXPECT_EQ(Run(session_, in[0]), expected);
   }
 }
@@ -175,10 +173,9 @@ TEST_F(Gpus, GetTheirMemoryBack) {
   session_ = Session();
   const auto used = [&] {
     EXPECT_TRUE(gpu(number).empty_cache(runtime_).ok());
-    uint64_t free_bytes = 0, total_bytes = 0;
-    const Status s = gpu_memory_info(runtime_, number, &free_bytes, &total_bytes);
-    EXPECT_TRUE(s.ok()) << s.text();
-    return total_bytes - free_bytes;
+    const Result<GpuMemory> memory = gpu_memory_info(runtime_, number);
+    EXPECT_TRUE(memory.ok()) << memory.status().text();
+    return memory->total_bytes - memory->free_bytes;
   };
   uint64_t before = 0;
   for (int round = 0; round < 4; ++round) {

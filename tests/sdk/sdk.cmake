@@ -33,6 +33,9 @@ mge_dialect(cxx17 sdk/strict.cc -std=c++17 -pedantic -fno-exceptions -fno-rtti)
 mge_dialect(cxx20 sdk/strict.cc -std=c++20 -pedantic)
 mge_dialect(comfort sdk/comfort.cc -std=c++20 -pedantic)
 mge_dialect(comfort_bare sdk/comfort.cc -std=c++20 -pedantic -fno-exceptions -fno-rtti)
+mge_dialect(application_cxx17 sdk/application.cc -std=c++17 -pedantic)
+mge_dialect(application_bare sdk/application.cc -std=c++17 -pedantic -fno-exceptions -fno-rtti)
+mge_dialect(application_cxx20 sdk/application.cc -std=c++20 -pedantic)
 mge_dialect(no_mistake sdk/mistakes.cc -std=c++20 -pedantic)
 get_target_property(headers mge_sdk INTERFACE_INCLUDE_DIRECTORIES)
 list(TRANSFORM headers PREPEND -I)
@@ -52,6 +55,9 @@ mge_mistakes(offered "OFFER_BY_VALUE;PREPACK_OF_CONSTANTS;STAMP_WITHOUT_QUEUE;CL
              "static void Offer;mge::Result Prepack;Stamp: ;the last not x")
 mge_mistakes(made MAKE_WITHOUT_CANDIDATE "static mge::KernelPtr Make")
 mge_mistakes(captured CAPTURE_WITHOUT_RECORD "names a class Record")
+add_test(NAME sdk/application_with_backend COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only ${headers}
+                                           -include mge/plugin.hpp ${CMAKE_CURRENT_SOURCE_DIR}/sdk/application.cc)
+set_tests_properties(sdk/application_with_backend PROPERTIES PASS_REGULAR_EXPRESSION "include them in different source files")
 find_program(MGE_CLANG NAMES clang++-14 clang++)
 if(MGE_CLANG)
   foreach(options IN ITEMS "" "-fno-exceptions;-fno-rtti")
@@ -59,6 +65,8 @@ if(MGE_CLANG)
     add_test(NAME ${name} COMMAND ${MGE_CLANG} -std=c++20 -fsyntax-only -Wall -Wextra -Wpedantic -Werror ${headers} ${options}
                                   ${CMAKE_CURRENT_SOURCE_DIR}/sdk/comfort.cc)
   endforeach()
+  add_test(NAME sdk/application_clang COMMAND ${MGE_CLANG} -std=c++17 -fsyntax-only -Wall -Wextra -Wpedantic -Werror ${headers}
+                                              ${CMAKE_CURRENT_SOURCE_DIR}/sdk/application.cc)
 endif()
 
 # The examples as backends, in a directory that only the tests search.
@@ -79,10 +87,10 @@ set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})
 find_program(MGE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(MGE_PYTHON AND NOT MGE_SANITIZE)
   set(without "import sys$<SEMICOLON> sys.modules['mge._compiled'] = None$<SEMICOLON> import unittest$<SEMICOLON> unittest.main(None)")
-  set(modules mge_test handles_test process_test values_test random_test bench_test data_test)
+  set(modules mge_test runs_test handles_test process_test values_test random_test bench_test data_test)
   add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest ${modules}
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
-  add_test(NAME sdk/python_without_compiled_module COMMAND ${MGE_PYTHON} -c ${without} mge_test handles_test values_test
+  add_test(NAME sdk/python_without_compiled_module COMMAND ${MGE_PYTHON} -c ${without} mge_test runs_test handles_test values_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
   set_tests_properties(sdk/python sdk/python_without_compiled_module PROPERTIES ENVIRONMENT
     "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python;PYTHONDONTWRITEBYTECODE=1;MGE_VIRTUAL_DEVICES=2;TEST_TREE=${PROJECT_BINARY_DIR};\

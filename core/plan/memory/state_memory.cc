@@ -62,6 +62,22 @@ absl::StatusOr<Tensor> StateMemory::Read(const std::string& name, const StopCont
   return copy;
 }
 
+absl::Status StateMemory::Write(Device& device, const Value& state, const Tensor& elements, const StopControl* stop) {
+  MGE_ASSIGN_OR_RETURN(void* const address, AddressOf(device, state, stop));
+  std::lock_guard lock(mutex_);
+  const State& known = states_.at(state.name);
+  const auto bytes = static_cast<size_t>(elements.bytes());
+  if (bytes == 0) return absl::OkStatus();
+  if (!known.block) {
+    std::memcpy(address, elements.data(), bytes);
+    return absl::OkStatus();
+  }
+  MGE_ASSIGN_OR_RETURN(std::unique_ptr<SyncQueue> queue, SyncQueue::Create(*known.device, MGE_QUEUE_COPY_IN));
+  queue->Uses(known.block);
+  MGE_RETURN_IF_ERROR(queue->Upload(address, elements.data(), bytes, stop));
+  return queue->Finish(stop);
+}
+
 absl::StatusOr<std::vector<StateBase>> BindStates(const Graph& graph, const MemoryPlan& memory, const PlanContext& context,
                                                   const StopControl* stop) {
   std::vector<StateBase> out;

@@ -28,6 +28,8 @@ class StateMemory {
   // Returns a copy of a state's elements. No run may be using the state. Returns an undefined tensor if no run has used it yet.
   // Fails with kOverBudget, kOutOfMemory or the error of the device.
   absl::StatusOr<Tensor> Read(const std::string& name, const StopControl* stop);
+  // Copies elements of the state's type, in host memory, to the state. Otherwise like AddressOf(). No run may be using the state.
+  absl::Status Write(Device& device, const Value& state, const Tensor& elements, const StopControl* stop);
   // Returns the number of the first Philox block for a run. Each run has 2^32 blocks of its own.
   uint64_t NextRunBlocks() { return runs_.fetch_add(1, std::memory_order_relaxed) << 32; }
 

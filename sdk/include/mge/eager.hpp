@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Eager mode in C++20, over mge.h: single operators at once, and their gradients. See mge.h for what each call does.
+// Eager mode in C++17, over mge.h: single operators at once, and their gradients. See mge.h for what each call does.
 //
-//   mge::Eager eager;  mge::EagerTensor x, y;
-//   if (auto s = mge::Eager::Create(runtime, &eager); !s.ok()) return Report(s);
-//   if (auto s = eager.Put(array, "gpu0", &x); !s.ok()) return Report(s);
-//   if (auto s = eager.Apply(mge::EagerOp("LeakyRelu").Set("alpha", 0.1f), {&x}, &y); !s.ok()) return Report(s);
-//   mge::Tensor result;
-//   if (auto s = y.Get(&result); !s.ok()) return Report(s);
+//   auto eager = mge::Eager::Create(runtime);
+//   if (!eager.ok()) return Report(eager.status());
+//   auto x = eager->Put(array, "gpu0");
+//   if (!x.ok()) return Report(x.status());
+//   auto y = eager->Apply(mge::EagerOp("LeakyRelu").Set("alpha", 0.1f), {&*x});
+//   if (!y.ok()) return Report(y.status());
+//   auto result = y->Get();
+//   if (!result.ok()) return Report(result.status());
 #pragma once
 
 #include <deque>
-#include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,38 +23,35 @@ namespace mge {
 inline namespace v0 {
 
 // The result of an operator, which may not be computed yet. Immutable.
-class EagerTensor {
+class EagerTensor : public internal::Owner<mge_eager_tensor, mge_eager_tensor_release> {
  public:
-  EagerTensor() = default;
-  explicit EagerTensor(mge_eager_tensor* tensor) : tensor_(tensor) {}
-
-  explicit operator bool() const { return tensor_ != nullptr; }
+  using Owner::Owner;
+  struct ValueType {
+    int kind;  // MGE_VALUE_...
+    mge_dtype dtype;
+    Tensor::Dims dims;  // valid as long as the tensor
+  };
   // Waits, and returns the tensor where it lies. It shares the memory, which must not be written.
-  Status Get(Tensor* out) const {
-    mge_tensor* t = nullptr;
-    Status s(mge_eager_tensor_get(get(), &t));
-    *out = Tensor(t);
-    return s;
+  Result<Tensor> Get() const {
+    return internal::Take<Tensor>([&](mge_tensor** t) { return mge_eager_tensor_get(get(), t); });
   }
   Status Wait() const { return Status(mge_eager_tensor_wait(get())); }
-  // Returns element type and dimensions. Waits if they are not known yet. *dims is valid as long as the tensor.
-  Status Type(mge_dtype* dtype, std::span<const int64_t>* dims) const {
+  // Waits if the type is not known yet.
+  Result<ValueType> Type() const {
+    ValueType out = {};
     int32_t kind = 0;
     size_t rank = 0;
-    const int64_t* data = nullptr;
-    Status s(mge_eager_tensor_type(get(), &kind, dtype, &rank, &data));
-    *dims = {data, rank};
-    return s;
+    const int64_t* dims = nullptr;
+    if (Status s(mge_eager_tensor_type(get(), &kind, &out.dtype, &rank, &dims)); !s.ok()) return s;
+    out.kind = kind;
+    out.dims = {dims, rank};
+    return out;
   }
   int state() const { return mge_eager_tensor_state(get()); }  // MGE_EAGER_...
   std::string_view device() const { return mge_eager_tensor_device(get()); }
   Status Drop() const { return Status(mge_eager_drop(get())); }
   Status SwapOut() const { return Status(mge_eager_swap_out(get())); }
   Status SwapIn() const { return Status(mge_eager_swap_in(get())); }
-  mge_eager_tensor* get() const { return tensor_.get(); }
-
- private:
-  internal::Handle<mge_eager_tensor, mge_eager_tensor_release> tensor_;
 };
 
 // The operator of a call, with its attributes.
@@ -124,25 +121,30 @@ class EagerOp {
 };
 
 // Eager mode in a runtime. Its functions may be called from any thread.
-class Eager {
+class Eager : public internal::Owner<mge_eager, mge_eager_release> {
  public:
-  static Status Create(const Runtime& runtime, Eager* out) {
-    mge_eager* e = nullptr;
-    Status s(mge_eager_create(runtime.get(), &e));
-    out->eager_.reset(e);
-    return s;
+  using Owner::Owner;
+  static Result<Eager> Create(const Runtime& runtime) {
+    return internal::Take<Eager>([&](mge_eager** e) { return mge_eager_create(runtime.get(), e); });
   }
   // Creates a tensor with a copy of the elements on a device; "": the one of the thread's context.
-  Status Put(const Tensor& value, const std::string& device, EagerTensor* out) {
-    return Take(out, [&](mge_eager_tensor** t) {
-      return mge_eager_put(get(), value.get(), device.empty() ? nullptr : device.c_str(), t);
-    });
+  Result<EagerTensor> Put(const Tensor& value, const std::string& device = {}) const {
+    return internal::Take<EagerTensor>(
+        [&](mge_eager_tensor** t) { return mge_eager_put(get(), value.get(), internal::TextOrNull(device), t); });
   }
-  Status HostOperand(const Tensor& value, EagerTensor* out) {
-    return Take(out, [&](mge_eager_tensor** t) { return mge_eager_host_operand(get(), value.get(), t); });
+  // Creates a scalar, axes, a shape: an operator reads it on the device of its other inputs.
+  Result<EagerTensor> HostOperand(const Tensor& value) const {
+    return internal::Take<EagerTensor>([&](mge_eager_tensor** t) { return mge_eager_host_operand(get(), value.get(), t); });
   }
-  // Calls an operator. A null input is an optional one that is absent. The number of `outputs` is that of the results.
-  Status ApplyAll(const EagerOp& op, std::span<const EagerTensor* const> inputs, std::span<EagerTensor> outputs) {
+  // Calls an operator with one result. A null input is an optional one that is absent.
+  Result<EagerTensor> Apply(const EagerOp& op, Span<const EagerTensor* const> inputs) const {
+    auto all = ApplyAll(op, inputs, 1);
+    if (!all.ok()) return all.status();
+    return std::move(all->front());
+  }
+  // The same with this number of results.
+  Result<std::vector<EagerTensor>> ApplyAll(const EagerOp& op, Span<const EagerTensor* const> inputs,
+                                            size_t output_count) const {
     std::vector<mge_attribute> attributes;
     std::deque<std::vector<const char*>> texts;
     for (const EagerOp::Item& item : op.items_) {
@@ -165,71 +167,49 @@ class Eager {
     o.version = op.version_;
     o.attributes = attributes.data();
     o.attribute_count = attributes.size();
-    o.output_count = outputs.size();
-    o.device = op.device_.empty() ? nullptr : op.device_.c_str();
-    std::vector<mge_eager_tensor*> in, out(outputs.size(), nullptr);
+    o.output_count = output_count;
+    o.device = internal::TextOrNull(op.device_);
+    std::vector<mge_eager_tensor*> in, made(output_count, nullptr);
     for (const EagerTensor* x : inputs) in.push_back(x ? x->get() : nullptr);
     size_t count = 0;
-    Status s(mge_eager_apply(get(), &o, in.data(), in.size(), out.data(), out.size(), &count));
-    for (size_t i = 0; i < outputs.size(); ++i) outputs[i] = EagerTensor(out[i]);
-    return s;
+    if (Status s(mge_eager_apply(get(), &o, in.data(), in.size(), made.data(), made.size(), &count)); !s.ok()) return s;
+    std::vector<EagerTensor> out;
+    for (size_t i = 0; i < count; ++i) out.emplace_back(made[i]);
+    return out;
   }
-  Status ApplyAll(const EagerOp& op, std::initializer_list<const EagerTensor*> inputs, std::span<EagerTensor> outputs) {
-    return ApplyAll(op, std::span<const EagerTensor* const>(inputs.begin(), inputs.size()), outputs);
+  // Waits for all commands that were given before. Fails with the first error since the last call of this function.
+  Status Synchronize() const { return Status(mge_eager_synchronize(get())); }
+  // Returns counters as JSON.
+  Result<std::string> Report(const std::string& schema = "mge.eager/1") const {
+    return internal::TakeText([&](mge_string** text) { return mge_eager_report(get(), schema.c_str(), text); });
   }
-  // Calls an operator with one result.
-  Status Apply(const EagerOp& op, std::initializer_list<const EagerTensor*> inputs, EagerTensor* out) {
-    return ApplyAll(op, inputs, std::span<EagerTensor>(out, 1));
-  }
-  Status Synchronize() { return Status(mge_eager_synchronize(get())); }
-  Status Report(std::string* out) const {
-    return internal::TakeText(out, [&](mge_string** text) { return mge_eager_report(get(), "mge.eager/1", text); });
-  }
-  mge_eager* get() const { return eager_.get(); }
-
- private:
-  template <typename F>
-  static Status Take(EagerTensor* out, F make) {
-    mge_eager_tensor* t = nullptr;
-    Status s(make(&t));
-    *out = EagerTensor(t);
-    return s;
-  }
-  internal::Handle<mge_eager, mge_eager_release> eager_;
 };
 
 // A tape: records operators from Start() to Stop().
-class GradientTape {
+class GradientTape : public internal::Owner<mge_eager_tape, mge_eager_tape_release> {
  public:
-  static Status Create(const Eager& eager, GradientTape* out) {
-    mge_eager_tape* t = nullptr;
-    Status s(mge_eager_tape_create(eager.get(), &t));
-    out->tape_.reset(t);
-    return s;
+  using Owner::Owner;
+  static Result<GradientTape> Create(const Eager& eager) {
+    return internal::Take<GradientTape>([&](mge_eager_tape** t) { return mge_eager_tape_create(eager.get(), t); });
   }
   Status Start() { return Status(mge_eager_tape_start(get())); }
   Status Stop() { return Status(mge_eager_tape_stop(get())); }
   Status Watch(const EagerTensor& tensor) { return Status(mge_eager_tape_watch(get(), tensor.get())); }
   // Returns the gradients of the target by the sources; an empty one where the target does not depend on a source. `weights`
   // may be nullptr.
-  Status Gradient(const EagerTensor& target, std::span<const EagerTensor* const> sources, std::vector<EagerTensor>* out,
-                  const EagerTensor* weights = nullptr) {
+  Result<std::vector<EagerTensor>> Gradient(const EagerTensor& target, Span<const EagerTensor* const> sources,
+                                            const EagerTensor* weights = nullptr) const {
     std::vector<mge_eager_tensor*> by, made(sources.size(), nullptr);
     for (const EagerTensor* x : sources) by.push_back(x->get());
-    Status s(
-        mge_eager_tape_gradient(get(), target.get(), weights ? weights->get() : nullptr, by.data(), by.size(), made.data()));
-    out->clear();
-    for (mge_eager_tensor* t : made) out->emplace_back(t);
-    return s;
+    if (Status s(mge_eager_tape_gradient(get(), target.get(), weights ? weights->get() : nullptr, by.data(), by.size(),
+                                         made.data()));
+        !s.ok()) {
+      return s;
+    }
+    std::vector<EagerTensor> out;
+    for (mge_eager_tensor* t : made) out.emplace_back(t);
+    return out;
   }
-  Status Gradient(const EagerTensor& target, std::initializer_list<const EagerTensor*> sources,
-                  std::vector<EagerTensor>* out, const EagerTensor* weights = nullptr) {
-    return Gradient(target, std::span<const EagerTensor* const>(sources.begin(), sources.size()), out, weights);
-  }
-  mge_eager_tape* get() const { return tape_.get(); }
-
- private:
-  internal::Handle<mge_eager_tape, mge_eager_tape_release> tape_;
 };
 
 }  // namespace v0

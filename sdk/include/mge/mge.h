@@ -93,6 +93,9 @@ MGE_API const char* mge_string_data(const mge_string* text); /* zero-terminated 
 MGE_API size_t mge_string_size(const mge_string* text);
 MGE_API void mge_string_release(mge_string* text);
 
+/* Receives memory or a state that the library does not use any more. Called once. */
+typedef void (*mge_release_fn)(void* state);
+
 /* ---------------------------------------------------------------- runtime */
 
 /* Options of a runtime. The strings are used only during the call. */
@@ -114,6 +117,9 @@ typedef struct mge_runtime_options {
    * stderr. */
   void (*log)(void* state, int32_t level, const char* message, size_t size);
   void* log_state;
+  /* Nullable. Called once with log_state when no message can come any more: also if mge_runtime_create fails, unless because of
+   * struct_size. */
+  mge_release_fn log_release;
   /* Keeps messages for mge_inbox_take_message, in place of `log`. The runtime shares it; it may be released earlier. */
   mge_inbox* log_inbox;
 } mge_runtime_options;
@@ -249,7 +255,6 @@ MGE_API MGE_NODISCARD mge_status* mge_tensor_create_on(mge_runtime* runtime, con
  * buffer_alignment (64 if it names none); on a device that works in host memory it is aligned to the elements. Page-locked
  * memory must have one address for host and device. `release` (nullable) is called once when no tensor and no run uses the
  * memory, or when this function fails. */
-typedef void (*mge_release_fn)(void* state);
 MGE_API MGE_NODISCARD mge_status* mge_tensor_wrap_on(mge_runtime* runtime, const char* place, mge_dtype dtype,
                                                      const int64_t* dims, size_t rank, void* address, uint64_t bytes,
                                                      mge_release_fn release, void* state, mge_tensor** out);
@@ -314,6 +319,7 @@ typedef struct mge_training_options {
    * no labels. */
   const char* loss;
   const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
+  const char* labels_name;   /* the input of the labels, a name that the model does not use; default: "labels" */
   const char* optimizer;     /* default: "sgd"; `mge train --help` lists all, and which of the next numbers each one reads */
   double momentum;           /* default: 0. A number that the optimizer does not read must be its default */
   double beta1, beta2;       /* defaults: 0.9 and 0.999 */
@@ -358,7 +364,7 @@ typedef struct mge_session_options {
   size_t output_count;
   /* Not NULL: each run is a training step. It computes the loss of a batch and its gradients, and updates the parameters, which
    * stay in the session: every floating initializer with dimensions that the loss depends on. The inputs are those
-   * of the model, then "labels" (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
+   * of the model, then the labels (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
    * the loss, then those of the model. Runs of the session follow one another. */
   const mge_training_options* training;
   /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
@@ -370,6 +376,8 @@ typedef struct mge_session_options {
    * session and its runs have ended. NULL: nobody wants to know. */
   void (*progress)(void* state, const char* stage, uint64_t done, uint64_t total);
   void* progress_state;
+  /* Nullable. Called once with progress_state when no call of `progress` can come any more, also if the load fails. */
+  mge_release_fn progress_release;
 } mge_session_options;
 static inline void mge_session_options_init(mge_session_options* options) { MGE_CLEAR_(options); }
 
@@ -538,13 +546,20 @@ MGE_API int32_t mge_inbox_take_run(mge_inbox* inbox, uint64_t* tag, mge_status**
 /* Takes the oldest message. Returns 0 if there is none, else 1. */
 MGE_API int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_string** message);
 
-/* ---- training sessions: see mge_training_options */
+/* ---- states: values that stay in a session from run to run. A session that trains has its parameters, and values of its
+ * optimizer, such as "NAME.mean" of adam. */
 
-/* The names of the model's parameters that the session changes. NULL if `index` is out of range. */
+/* The names of all states. NULL if `index` is out of range. */
+MGE_API size_t mge_session_state_count(const mge_session* session);
+MGE_API const char* mge_session_state_name(const mge_session* session, size_t index);
+/* Returns a copy of a state's elements in host memory. Waits for runs in progress. */
+MGE_API MGE_NODISCARD mge_status* mge_session_read_state(mge_session* session, const char* name, mge_tensor** out);
+/* Copies the elements of a tensor, which may lie anywhere, to the state, of the same type and shape. Waits for runs in progress.
+ * A trained parameter of 16 bits is the rounding of the float32 state "NAME.master": write both. */
+MGE_API MGE_NODISCARD mge_status* mge_session_write_state(mge_session* session, const char* name, const mge_tensor* tensor);
+/* The names of the model's parameters that training changes, which are states. NULL if `index` is out of range. */
 MGE_API size_t mge_session_parameter_count(const mge_session* session); /* 0: it does not train */
 MGE_API const char* mge_session_parameter_name(const mge_session* session, size_t index);
-/* Returns a copy of a parameter's elements, or of another state's, such as "NAME.mean" of adam. */
-MGE_API MGE_NODISCARD mge_status* mge_session_read_state(mge_session* session, const char* name, mge_tensor** out);
 /* Writes the model with its present parameters as an ONNX file, completely or not at all. Everything else is as in the model
  * that was loaded, whose file must not have changed. */
 MGE_API MGE_NODISCARD mge_status* mge_session_save(mge_session* session, const char* path);

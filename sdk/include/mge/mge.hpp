@@ -1,30 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
-// C++20 over mge.h: header-only, standard library only, no exceptions. Objects own their handles and are movable.
+// C++17 over mge.h: header-only, standard library only, no exceptions. An object owns its handle and is movable.
 //
-//   mge::Runtime runtime;  mge::Session session;  mge::Tensor x;
-//   if (auto s = mge::Runtime::Create({}, &runtime); !s.ok()) return Report(s);
-//   if (auto s = mge::Session::Load(runtime, "model.onnx", {}, &session); !s.ok()) return Report(s);
-//   if (auto s = mge::Tensor::Of<float>({1, 4}, {1, 2, 3, 4}, &x); !s.ok()) return Report(s);
-//   std::vector<mge::Tensor> y;
-//   if (auto s = session.Run({&x}, &y); !s.ok()) return Report(s);
+//   auto runtime = mge::Runtime::Create();
+//   if (!runtime.ok()) return Report(runtime.status());
+//   auto session = mge::Session::Load(*runtime, "model.onnx");
+//   if (!session.ok()) return Report(session.status());
+//   auto x = mge::Tensor::Of<float>({1, 4}, {1, 2, 3, 4});
+//   auto y = session->Run({&*x});
+//   if (!y.ok()) return Report(y.status());
+//
+// Errors   A function that can fail returns a Status, or a Result if it has a value (result.hpp).
+// Names    Functions are in CamelCase, accessors in lower case. Contexts (context.hpp) have the names of mxnet.context.
+// Empty    Objects are created by functions such as Create(). A default-constructed or moved-from one is empty: it can be
+//          assigned and tested, and not be used otherwise.
+// Backends plugin.hpp has classes of the same names: include it in other source files.
+// C        get() is the handle for functions of mge.h.
 #pragma once
 
-#if __cplusplus < 202002L
-#error "mge.hpp needs C++20: compile with -std=c++20, or use mge.h, which is plain C"
+#if __cplusplus < 201703L
+#error "mge.hpp needs C++17: compile with -std=c++17, or use mge.h, which is plain C"
 #endif
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "mge/context.hpp"
 #include "mge/mge.h"
+#include "mge/result.hpp"
+#include "mge/runtime.hpp"
+#include "mge/span.hpp"
 #include "mge/tensor.hpp"
 
 namespace mge {
@@ -32,224 +42,53 @@ namespace mge {
 // (another version of this header, or the core itself) can be linked into the same program.
 inline namespace v0 {
 
-// Options of a runtime; see mge_runtime_options.
-struct RuntimeOptions {
-  std::vector<std::string> settings = {};  // "NAME=VALUE"
-  std::vector<std::string> command_line = {};
-  std::vector<std::string> config_files = {};
-  std::vector<std::string> plugin_directories = {};
-  bool built_in_plugins = true;
-  bool environment = true;
-};
-
-namespace internal {
-// The options as a C struct. It points into `options`.
-class RawOptions {
- public:
-  explicit RawOptions(const RuntimeOptions& options) {
-    raw_.struct_size = sizeof(raw_);
-    Point(options.settings, 0, &raw_.settings, &raw_.setting_count);
-    Point(options.command_line, 1, &raw_.command_line, &raw_.command_line_count);
-    Point(options.config_files, 2, &raw_.config_files, &raw_.config_file_count);
-    Point(options.plugin_directories, 3, &raw_.plugin_directories, &raw_.plugin_directory_count);
-    raw_.no_built_in_plugins = !options.built_in_plugins;
-    raw_.no_environment = !options.environment;
-  }
-  const mge_runtime_options* get() const { return &raw_; }
-
- private:
-  void Point(const std::vector<std::string>& from, int list, const char* const** data, size_t* count) {
-    for (const std::string& s : from) lists_[list].push_back(s.c_str());
-    *data = lists_[list].data();
-    *count = lists_[list].size();
-  }
-  std::vector<const char*> lists_[4];
-  mge_runtime_options raw_ = {};
-};
-
-// Copies the text that a call returns.
-template <typename F>
-Status TakeText(std::string* out, F call) {
-  mge_string* text = nullptr;
-  Status s(call(&text));
-  if (text) out->assign(mge_string_data(text), mge_string_size(text));
-  mge_string_release(text);
-  return s;
-}
-}  // namespace internal
-
-// Manages backend files without opening them. `options` name the directories to search.
-struct Plugins {
-  static Status Verify(const RuntimeOptions& options, const std::string& file, std::string* json) {
-    return internal::TakeText(json, [&](mge_string** text) {
-      return mge_plugins_verify(internal::RawOptions(options).get(), file.empty() ? nullptr : file.c_str(), text);
-    });
-  }
-  static Status Install(const RuntimeOptions& options, const std::string& file, std::string* path) {
-    return internal::TakeText(path, [&](mge_string** text) {
-      return mge_plugins_install(internal::RawOptions(options).get(), file.c_str(), text);
-    });
-  }
-  static Status Remove(const RuntimeOptions& options, const std::string& name, std::string* path) {
-    return internal::TakeText(path, [&](mge_string** text) {
-      return mge_plugins_remove(internal::RawOptions(options).get(), name.c_str(), text);
-    });
-  }
-  static Status Quarantine(const RuntimeOptions& options, const std::string& file, const std::string& reason) {
-    return Status(mge_plugins_quarantine(internal::RawOptions(options).get(), file.c_str(), reason.c_str()));
-  }
-  static Status Release(const RuntimeOptions& options, const std::string& name) {
-    return Status(mge_plugins_release(internal::RawOptions(options).get(), name.c_str()));
-  }
-};
-
-// A runtime: its settings, backends and devices.
-class Runtime {
- public:
-  Runtime() = default;
-  static Status Create(const RuntimeOptions& options, Runtime* out) {
-    mge_runtime* r = nullptr;
-    Status s(mge_runtime_create(internal::RawOptions(options).get(), &r));
-    out->runtime_.reset(r);
-    return s;
-  }
-  Status Set(const std::string& name, const std::string& value) {
-    return Status(mge_runtime_set(get(), name.c_str(), value.c_str()));
-  }
-  Status Get(const std::string& name, std::string* out) const {
-    return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_get(get(), name.c_str(), text); });
-  }
-  Status SetDefaultDevice(const std::string& device) {
-    return Status(mge_runtime_set_default_device(get(), device.c_str()));
-  }
-  Status SetExecutionStrategy(const std::string& strategy) {
-    return Status(mge_runtime_set_execution_strategy(get(), strategy.c_str()));
-  }
-  Status Report(const std::string& schema, std::string* out) const {
-    return internal::TakeText(out, [&](mge_string** text) { return mge_runtime_report(get(), schema.c_str(), text); });
-  }
-  // Creates the id of a group of ranks (mge_collective_id).
-  Status CollectiveId(const std::string& device, std::string* out) {
-    return internal::TakeText(out, [&](mge_string** text) { return mge_collective_id(get(), device.c_str(), text); });
-  }
-  // Returns facts about a model file, also for a model that cannot be loaded: "mge.model/1", "mge.nodes/1".
-  Status ModelReport(const std::string& path, const std::string& schema, std::string* out) const {
-    return internal::TakeText(
-        out, [&](mge_string** text) { return mge_model_report(get(), path.c_str(), schema.c_str(), text); });
-  }
-  int NumGpus() const { return mge_num_gpus(get()); }
-  // Returns facts about all devices. Starts all backends.
-  Status Devices(std::vector<mge_device_facts>* out) const {
-    out->resize(mge_runtime_device_count(get()));
-    for (size_t i = 0; i < out->size(); ++i) {
-      mge_device_facts_init(&(*out)[i]);
-      if (Status s(mge_runtime_device(get(), i, &(*out)[i])); !s.ok()) return s;
-    }
-    return Status();
-  }
-  mge_runtime* get() const { return runtime_.get(); }
-
- private:
-  internal::Handle<mge_runtime, mge_runtime_release> runtime_;
-};
-
-Status Tensor::CreateOn(const Runtime& runtime, const std::string& place, mge_dtype dtype, std::span<const int64_t> dims,
-                        Tensor* out) {
-  return Take(out, [&](mge_tensor** t) {
-    return mge_tensor_create_on(runtime.get(), place.c_str(), dtype, dims.data(), dims.size(), t);
-  });
-}
-Status Tensor::CreateOn(const Runtime& runtime, mge_dtype dtype, std::span<const int64_t> dims, Tensor* out) {
-  return Take(
-      out, [&](mge_tensor** t) { return mge_tensor_create_on(runtime.get(), nullptr, dtype, dims.data(), dims.size(), t); });
-}
-Status Context::empty_cache(Runtime& runtime) const {
-  return Status(mge_device_empty_cache(runtime.get(), ToString().c_str()));
-}
-
-// Returns the thread's context: of the innermost scope, else the default device if it is set, else cpu(0). Fails if the default
-// device cannot be used.
-inline Status current_context(Runtime& runtime, Context* out) {
-  mge_context raw = {};
-  Status s(mge_context_current(runtime.get(), &raw));
-  if (s.ok()) *out = Context(raw);
-  return s;
-}
-inline int num_gpus(Runtime& runtime) { return mge_num_gpus(runtime.get()); }
-// Returns the free and total bytes of a GPU. Fails if it does not exist, or with the error of its driver.
-inline Status gpu_memory_info(Runtime& runtime, int device_id, uint64_t* free_bytes, uint64_t* total_bytes) {
-  return Status(mge_gpu_memory_info(runtime.get(), device_id, free_bytes, total_bytes));
-}
-
-// A scope: makes a context the thread's current one while the object exists. Sessions and tensors that name no device use it.
-//
-//   mge::ContextScope scope(mge::gpu(1));   // or scope("gpu1")
-//   if (!scope.status().ok()) return Report(scope.status());
-class ContextScope {
- public:
-  explicit ContextScope(const Context& context) : ContextScope(context.ToString()) {}
-  explicit ContextScope(const std::string& device) : status_(mge_device_push(device.c_str())), open_(status_.ok()) {}
-  ~ContextScope() {
-    if (open_) mge_status_release(mge_device_pop());
-  }
-  ContextScope(const ContextScope&) = delete;
-  ContextScope& operator=(const ContextScope&) = delete;
-  const Status& status() const { return status_; }
-
- private:
-  Status status_;
-  bool open_ = false;
-};
-
 // The times of the steps of runs. RunControl::SetProfile() selects the runs.
-class Profile {
+class Profile : public internal::Owner<mge_profile, mge_profile_release> {
  public:
-  Profile() {
-    mge_profile* p = nullptr;
-    mge_status_release(mge_profile_create(&p));
-    profile_.reset(p);
-  }
+  using Owner::Owner;
+  Profile() = delete;
+  static Result<Profile> Create() { return internal::Take<Profile>(mge_profile_create); }
   void Reset() { mge_profile_reset(get()); }
   // Returns "mge.profile/1", or "trace" for Chrome's and Perfetto's viewers.
-  Status Report(const std::string& format, std::string* out) const {
-    return internal::TakeText(out, [&](mge_string** text) { return mge_profile_report(get(), format.c_str(), text); });
+  Result<std::string> Report(const std::string& format) const {
+    return internal::TakeText([&](mge_string** text) { return mge_profile_report(get(), format.c_str(), text); });
   }
-  mge_profile* get() const { return profile_.get(); }
-
- private:
-  internal::Handle<mge_profile, mge_profile_release> profile_;
 };
 
 // Cancels runs and limits their time. One control may be used by several runs, also at the same time.
-class RunControl {
+class RunControl : public internal::Owner<mge_run_control, mge_run_control_release> {
  public:
-  RunControl() {
-    mge_run_control* c = nullptr;
-    mge_status_release(mge_run_control_create(&c));
-    control_.reset(c);
-  }
+  using Owner::Owner;
+  RunControl() = delete;
+  static Result<RunControl> Create() { return internal::Take<RunControl>(mge_run_control_create); }
   void SetTimeout(double seconds) { mge_run_control_set_timeout(get(), seconds); }
   void SetSeed(uint64_t seed) { mge_run_control_set_seed(get(), seed); }
   // Gives later asynchronous runs a priority, higher first.
   void SetPriority(int32_t priority) { mge_run_control_set_priority(get(), priority); }
   void Cancel() { mge_run_control_cancel(get()); }
   void Reset() { mge_run_control_reset(get()); }
-  // Returns by how many seconds a run exceeds its time limit, and the current step, "" between steps. From any thread.
-  Status Overdue(double* seconds, std::string* place) const {
-    return internal::TakeText(place, [&](mge_string** text) { return mge_run_control_overdue(get(), seconds, text); });
-  }
-  // Makes later runs with this control add their times to `profile`; null ends that.
+  // Makes later runs with this control add their times to `profile`; nullptr ends that.
   void SetProfile(const Profile* profile) { mge_run_control_set_profile(get(), profile ? profile->get() : nullptr); }
-  mge_run_control* get() const { return control_.get(); }
 
- private:
-  internal::Handle<mge_run_control, mge_run_control_release> control_;
+  struct Overrun {
+    double seconds;    // by which a run exceeds its time limit; 0: none does
+    std::string step;  // the current one; "" between steps
+  };
+  // For a watchdog, from any thread.
+  Result<Overrun> Overdue() const {
+    Overrun out = {};
+    auto step = internal::TakeText([&](mge_string** text) { return mge_run_control_overdue(get(), &out.seconds, text); });
+    if (!step.ok()) return step.status();
+    out.step = *std::move(step);
+    return out;
+  }
 };
 
 // Options of a training; see mge_training_options.
 struct TrainingOptions {
   std::string loss = "cross_entropy";
   std::string output = {};
+  std::string labels_name = "labels";
   std::string optimizer = "sgd";
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
@@ -264,45 +103,62 @@ struct SessionOptions {
   std::vector<std::string> settings = {};  // dynamic settings for this session only: "NAME=VALUE"
   // values to compute instead of the model's outputs, intermediate values included; empty: the model's outputs
   std::vector<std::string> outputs = {};
-  std::string data_folder = {};    // of the model's external data; empty: the folder of the model's file
-  bool outputs_on_device = false;  // runs create outputs in the memory of the session's first device that has its own
+  std::string data_folder = {};         // of the model's external data; empty: the folder of the model's file
+  bool outputs_on_device = false;       // runs create outputs in the memory of the session's first device that has its own
+  const RunControl* control = nullptr;  // ends the load
+  // Receives how far a stage of loading or planning is, on any thread.
+  std::function<void(std::string_view stage, uint64_t done, uint64_t total)> progress = nullptr;
   std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
 
 // The end of a run that may still be in progress; see mge_session_run. The destructor does not wait.
-class RunFence {
+class RunFence : public internal::Owner<mge_run_fence, mge_run_fence_release> {
  public:
-  RunFence() = default;
-  explicit RunFence(mge_run_fence* fence) : fence_(fence) {}
-  explicit operator bool() const { return fence_ != nullptr; }
+  using Owner::Owner;
   // Waits until the run has ended, and returns its error.
   Status Wait() const {
     int32_t reached = 0;
     return Status(mge_run_fence_wait(get(), -1, &reached));
   }
-  // Waits at most that long. *reached is false if the time came first.
-  Status WaitFor(double seconds, bool* reached) const {
-    int32_t done = 0;
-    Status s(mge_run_fence_wait(get(), seconds, &done));
-    *reached = done != 0;
-    return s;
+  // Waits at most that long. Returns whether the run has ended.
+  Result<bool> WaitFor(double seconds) const {
+    int32_t reached = 0;
+    if (Status s(mge_run_fence_wait(get(), seconds, &reached)); !s.ok()) return s;
+    return reached != 0;
   }
-  mge_run_fence* get() const { return fence_.get(); }
-
- private:
-  internal::Handle<mge_run_fence, mge_run_fence_release> fence_;
 };
 
 // How a run is done; see mge_run_options. Default: all inputs and outputs in the model's order, and the call waits.
 struct RunOptions {
-  using Done = std::function<void(Status, std::vector<Tensor>)>;
+  using Done = std::function<void(Result<std::vector<Tensor>>)>;
   const RunControl* control = nullptr;
   std::vector<std::string> input_names = {};
   std::vector<std::string> output_names = {};  // the outputs to compute; nodes that these do not need are skipped
   std::vector<const RunFence*> after = {};     // runs that must have ended before this one begins
   RunFence* fence = nullptr;  // set: the run is enqueued, and its outputs may be read when the fence is reached
-  Done done = nullptr;        // set: a worker does the run and calls it once, unless Run() itself fails
+  // One of these may be set. The call then returns no outputs and does not wait, and a worker does the run.
+  Done done = nullptr;           // is called once with the outputs, unless Run() itself fails
+  const Inbox* inbox = nullptr;  // gets the outputs, with `tag`
+  uint64_t tag = 0;
 };
+
+// A run that an inbox has received.
+struct EndedRun {
+  uint64_t tag;
+  Result<std::vector<Tensor>> outputs;
+};
+// Takes the run that ended first, if there is one. `most`: the largest number of outputs of a run.
+inline std::optional<EndedRun> TakeRun(Inbox& inbox, size_t most) {
+  uint64_t tag = 0;
+  mge_status* status = nullptr;
+  std::vector<mge_tensor*> made(most, nullptr);
+  size_t count = 0;
+  if (!mge_inbox_take_run(inbox.get(), &tag, &status, made.data(), made.size(), &count)) return std::nullopt;
+  if (Status s(status); !s.ok()) return EndedRun{tag, s};
+  std::vector<Tensor> outputs;
+  for (size_t i = 0; i < count; ++i) outputs.emplace_back(made[i]);
+  return EndedRun{tag, std::move(outputs)};
+}
 
 // Options for generated inputs; see mge_example_options.
 struct ExampleOptions {
@@ -310,26 +166,59 @@ struct ExampleOptions {
   std::vector<std::string> shapes = {};  // "NAME=1x3x224x224"
   int variant = 0;
 };
+struct ExampleInputs {
+  std::vector<Tensor> inputs;
+  std::string report;  // JSON "mge.inputs/1"
+};
+
+// Where a model comes from: one of `path`, `data` and `read`; see mge_model_source.
+struct ModelSource {
+  struct File {
+    std::string name;
+    const void* data;
+    uint64_t size;
+  };
+  std::string path = {};
+  const void* data = nullptr;
+  uint64_t size = 0;
+  std::function<int64_t(void* buffer, uint64_t capacity)> read = nullptr;
+  std::vector<File> files = {};             // of external data
+  std::function<void()> release = nullptr;  // called once when nothing uses `data` and `files` any more, also on failure
+};
 
 // A loaded model. Run() may be called from several threads at once.
-class Session {
+class Session : public internal::Owner<mge_session, mge_session_release> {
  public:
-  Session() = default;
-  static Status Load(const Runtime& runtime, const std::string& path, const SessionOptions& options, Session* out) {
-    return Make(options, out, [&](const mge_session_options* o, mge_session** s) {
+  using Owner::Owner;
+  static Result<Session> Load(const Runtime& runtime, const std::string& path, const SessionOptions& options = {}) {
+    return Make(options, [&](const mge_session_options* o, mge_session** s) {
       return mge_session_load(runtime.get(), path.c_str(), o, s);
     });
   }
-  // The bytes must outlive the session.
-  static Status LoadBytes(const Runtime& runtime, const void* data, uint64_t size, const SessionOptions& options,
-                          Session* out) {
-    return Make(options, out, [&](const mge_session_options* o, mge_session** s) {
-      mge_model_source source;
-      mge_model_source_init(&source);
-      source.data = data;
-      source.size = size;
-      return mge_session_load_from(runtime.get(), &source, o, s);
+  static Result<Session> Load(const Runtime& runtime, const ModelSource& source, const SessionOptions& options = {}) {
+    std::vector<mge_model_file> files;
+    for (const ModelSource::File& file : source.files) files.push_back({file.name.c_str(), file.data, file.size});
+    mge_model_source from;
+    mge_model_source_init(&from);
+    from.path = internal::TextOrNull(source.path);
+    from.data = source.data;
+    from.size = source.size;
+    if (source.read) from.read = CallRead;
+    from.files = files.data();
+    from.file_count = files.size();
+    from.state = new ModelSource(source);
+    from.release = ReleaseSource;
+    return Make(options, [&](const mge_session_options* o, mge_session** s) {
+      return mge_session_load_from(runtime.get(), &from, o, s);
     });
+  }
+  // The bytes must outlive the session.
+  static Result<Session> LoadBytes(const Runtime& runtime, const void* data, uint64_t size,
+                                   const SessionOptions& options = {}) {
+    ModelSource source;
+    source.data = data;
+    source.size = size;
+    return Load(runtime, source, options);
   }
 
   size_t input_count() const { return mge_session_input_count(get()); }
@@ -338,60 +227,66 @@ class Session {
   std::string_view output_name(size_t i) const { return mge_session_output_name(get(), i); }
   // Kind (MGE_VALUE_...), element type, rank (-1: unknown), dimensions (-1: unknown) and their names ("": none).
   int input_kind(size_t i) const { return mge_session_input_kind(get(), i); }
+  int input_part_kind(size_t i) const { return mge_session_input_part_kind(get(), i); }  // of an optional or a sequence
   mge_dtype input_dtype(size_t i) const { return mge_session_input_dtype(get(), i); }
   int input_rank(size_t i) const { return mge_session_input_rank(get(), i); }
-  std::span<const int64_t> input_dims(size_t i) const { return Dims(mge_session_input_dims(get(), i), input_rank(i)); }
-  std::string_view input_dim_name(size_t i, size_t axis) const { return Text(mge_session_input_dim_name(get(), i, axis)); }
+  Tensor::Dims input_dims(size_t i) const { return Dims(mge_session_input_dims(get(), i), input_rank(i)); }
+  std::string_view input_dim_name(size_t i, size_t axis) const {
+    return internal::TextOrEmpty(mge_session_input_dim_name(get(), i, axis));
+  }
   int output_kind(size_t i) const { return mge_session_output_kind(get(), i); }
+  int output_part_kind(size_t i) const { return mge_session_output_part_kind(get(), i); }
   mge_dtype output_dtype(size_t i) const { return mge_session_output_dtype(get(), i); }
   int output_rank(size_t i) const { return mge_session_output_rank(get(), i); }
-  std::span<const int64_t> output_dims(size_t i) const { return Dims(mge_session_output_dims(get(), i), output_rank(i)); }
-  std::string_view output_dim_name(size_t i, size_t axis) const { return Text(mge_session_output_dim_name(get(), i, axis)); }
+  Tensor::Dims output_dims(size_t i) const { return Dims(mge_session_output_dims(get(), i), output_rank(i)); }
+  std::string_view output_dim_name(size_t i, size_t axis) const {
+    return internal::TextOrEmpty(mge_session_output_dim_name(get(), i, axis));
+  }
 
   // Key and value pairs that the model's author added.
   size_t metadata_count() const { return mge_session_metadata_count(get()); }
-  std::string_view metadata_key(size_t i) const { return Text(mge_session_metadata_key(get(), i)); }
-  std::string_view metadata_value(size_t i) const { return Text(mge_session_metadata_value(get(), i)); }
+  std::string_view metadata_key(size_t i) const { return internal::TextOrEmpty(mge_session_metadata_key(get(), i)); }
+  std::string_view metadata_value(size_t i) const { return internal::TextOrEmpty(mge_session_metadata_value(get(), i)); }
 
   int threads() const { return mge_session_threads(get()); }
   // Names of the session's devices, in order of preference.
   size_t device_count() const { return mge_session_device_count(get()); }
-  std::string_view device(size_t i) const { return Text(mge_session_device(get(), i)); }
+  std::string_view device(size_t i) const { return internal::TextOrEmpty(mge_session_device(get(), i)); }
 
-  Status ReadInput(size_t i, const std::string& path, Tensor* out) const {
-    mge_tensor* t = nullptr;
-    Status s(mge_session_read_input(get(), i, path.c_str(), &t));
-    *out = Tensor(t);
-    return s;
+  // Reads a file (.npy, .npz, .pb) as the kind of value that this input or output declares.
+  Result<Tensor> ReadInput(size_t i, const std::string& path) const {
+    return internal::Take<Tensor>([&](mge_tensor** t) { return mge_session_read_input(get(), i, path.c_str(), t); });
   }
-  Status ReadOutput(size_t i, const std::string& path, Tensor* out) const {
-    mge_tensor* t = nullptr;
-    Status s(mge_session_read_output(get(), i, path.c_str(), &t));
-    *out = Tensor(t);
-    return s;
+  Result<Tensor> ReadOutput(size_t i, const std::string& path) const {
+    return internal::Take<Tensor>([&](mge_tensor** t) { return mge_session_read_output(get(), i, path.c_str(), t); });
   }
 
-  // Runs the model; see mge_session_run and RunOptions. `outputs` is empty (all are created), or has one entry per output;
-  // results go to the memory of those that are not empty. It may be nullptr if options.done is set.
-  Status Run(std::span<const Tensor* const> inputs, std::vector<Tensor>* outputs, const RunOptions& options = {}) {
+  // Runs the model; see mge_session_run and RunOptions. Returns the outputs.
+  Result<std::vector<Tensor>> Run(Span<const Tensor* const> inputs, const RunOptions& options = {}) const {
+    std::vector<Tensor> outputs;
+    if (Status s = Run(inputs, outputs, options); !s.ok()) return s;
+    return outputs;
+  }
+  // The same with memory for the outputs. `outputs` is empty, or has one entry per output; results go to the memory of those that
+  // are not empty, and the others are created.
+  Status Run(Span<const Tensor* const> inputs, std::vector<Tensor>& outputs, const RunOptions& options = {}) const {
+    const internal::Texts input_names(options.input_names), output_names(options.output_names);
     std::vector<mge_tensor*> in, out;
-    std::vector<const char*> in_names, out_names;
     std::vector<mge_run_fence*> after;
     for (const Tensor* t : inputs) in.push_back(t->get());
-    for (const std::string& name : options.input_names) in_names.push_back(name.c_str());
-    for (const std::string& name : options.output_names) out_names.push_back(name.c_str());
     for (const RunFence* fence : options.after) after.push_back(fence->get());
-    if (outputs) {
-      outputs->resize(out_names.empty() ? output_count() : out_names.size());
-      for (const Tensor& t : *outputs) out.push_back(t.get());
-    }
+    for (const Tensor& t : outputs) out.push_back(t.get());
+    const bool posted = options.done || options.inbox;
+    if (out.empty()) out.resize(output_names.size() ? output_names.size() : output_count(), nullptr);
     mge_run_options o;
     mge_run_options_init(&o);
-    o.input_names = in_names.empty() ? nullptr : in_names.data();
-    o.output_names = out_names.empty() ? nullptr : out_names.data();
+    o.input_names = input_names.data();
+    o.output_names = output_names.data();
     o.control = options.control ? options.control->get() : nullptr;
     o.after = after.data();
     o.after_count = after.size();
+    o.inbox = options.inbox ? options.inbox->get() : nullptr;
+    o.tag = options.tag;
     std::unique_ptr<RunOptions::Done> done;
     if (options.done) {
       done = std::make_unique<RunOptions::Done>(options.done);
@@ -399,90 +294,101 @@ class Session {
       o.state = done.get();
     }
     mge_run_fence* fence = nullptr;
-    Status s(mge_session_run(get(), in.data(), in.size(), outputs ? out.data() : nullptr,
-                             outputs ? out.size() : out_names.size(), &o, options.fence ? &fence : nullptr));
-    if (s.ok()) (void)done.release();  // the callback owns it
+    Status s(mge_session_run(get(), in.data(), in.size(), out.data(), out.size(), &o, options.fence ? &fence : nullptr));
     if (options.fence) *options.fence = RunFence(fence);
-    for (size_t i = 0; outputs && !options.done && i < out.size(); ++i) {
-      if (!(*outputs)[i]) (*outputs)[i] = Tensor(out[i]);
+    if (!s.ok()) return s;
+    (void)done.release();  // the callback owns it
+    if (posted) return s;
+    outputs.resize(out.size());
+    for (size_t i = 0; i < out.size(); ++i) {
+      if (outputs[i].get() != out[i]) outputs[i] = Tensor(out[i]);
     }
     return s;
   }
-  Status Run(std::initializer_list<const Tensor*> inputs, std::vector<Tensor>* outputs, const RunOptions& options = {}) {
-    return Run(std::span<const Tensor* const>(inputs.begin(), inputs.size()), outputs, options);
-  }
 
-  // Generates the inputs that are empty in `inputs` (one per input of the model, or none). `json` receives "mge.inputs/1".
-  Status ExampleInputs(const ExampleOptions& options, std::vector<Tensor>* inputs, std::string* json) const {
-    std::vector<const char*> shapes;
-    for (const std::string& shape : options.shapes) shapes.push_back(shape.c_str());
+  // Generates the inputs that are empty in `given` (one per input of the model, or none).
+  Result<mge::ExampleInputs> ExampleInputs(const ExampleOptions& options = {}, std::vector<Tensor> given = {}) const {
+    const internal::Texts shapes(options.shapes);
     mge_example_options o;
     mge_example_options_init(&o);
     o.seed = options.seed;
     o.shapes = shapes.data();
     o.shape_count = shapes.size();
     o.variant = options.variant;
-    inputs->resize(input_count());
+    given.resize(input_count());
     std::vector<mge_tensor*> in;
-    for (const Tensor& t : *inputs) in.push_back(t.get());
-    Status s = internal::TakeText(
-        json, [&](mge_string** text) { return mge_session_example_inputs(get(), &o, in.data(), in.size(), text); });
+    for (const Tensor& t : given) in.push_back(t.get());
+    auto report = internal::TakeText(
+        [&](mge_string** text) { return mge_session_example_inputs(get(), &o, in.data(), in.size(), text); });
+    if (!report.ok()) return report.status();
     for (size_t i = 0; i < in.size(); ++i) {
-      if (!(*inputs)[i]) (*inputs)[i] = Tensor(in[i]);
+      if (!given[i]) given[i] = Tensor(in[i]);
     }
-    return s;
+    return mge::ExampleInputs{std::move(given), *std::move(report)};
   }
 
   // Returns the plan for such inputs as "text" or "mge.plan/1". With a profile, includes measured times of the steps.
-  Status Plan(std::span<const Tensor* const> inputs, const std::string& format, bool why, std::string* out,
-              const Profile* profile = nullptr) const {
+  Result<std::string> Plan(Span<const Tensor* const> inputs, const std::string& format, bool why = false,
+                           const Profile* profile = nullptr) const {
     std::vector<mge_tensor*> in;
     for (const Tensor* t : inputs) in.push_back(t->get());
-    return internal::TakeText(out, [&](mge_string** text) {
+    return internal::TakeText([&](mge_string** text) {
       return profile ? mge_session_plan_measured(get(), in.data(), in.size(), profile->get(), format.c_str(), why, text)
                      : mge_session_plan(get(), in.data(), in.size(), format.c_str(), why, text);
     });
   }
-  Status Report(const std::string& schema, std::string* out) const {
-    return internal::TakeText(out, [&](mge_string** text) { return mge_session_report(get(), schema.c_str(), text); });
+  // Returns facts as JSON: "mge.inspect/1", "mge.memory/1".
+  Result<std::string> Report(const std::string& schema) const {
+    return internal::TakeText([&](mge_string** text) { return mge_session_report(get(), schema.c_str(), text); });
   }
-  Status Memory(mge_memory_facts* out) const {
-    mge_memory_facts_init(out);
-    return Status(mge_session_memory(get(), out));
+  Result<mge_memory_facts> Memory() const {
+    mge_memory_facts out;
+    mge_memory_facts_init(&out);
+    if (Status s(mge_session_memory(get(), &out)); !s.ok()) return s;
+    return out;
   }
 
-  // Only in a session that trains: its parameters, copies of their elements, and the model with them as a file.
-  size_t parameter_count() const { return mge_session_parameter_count(get()); }
-  std::string_view parameter_name(size_t i) const { return Text(mge_session_parameter_name(get(), i)); }
-  Status ReadState(const std::string& name, Tensor* out) const {
-    mge_tensor* t = nullptr;
-    Status s(mge_session_read_state(get(), name.c_str(), &t));
-    *out = Tensor(t);
-    return s;
+  // States stay from run to run: the parameters of a session that trains, and values of its optimizer, such as "NAME.mean" of
+  // adam.
+  size_t state_count() const { return mge_session_state_count(get()); }
+  std::string_view state_name(size_t i) const { return internal::TextOrEmpty(mge_session_state_name(get(), i)); }
+  Result<Tensor> ReadState(const std::string& name) const {
+    return internal::Take<Tensor>([&](mge_tensor** t) { return mge_session_read_state(get(), name.c_str(), t); });
   }
+  Status WriteState(const std::string& name, const Tensor& tensor) const {
+    return Status(mge_session_write_state(get(), name.c_str(), tensor.get()));
+  }
+  // Only in a session that trains: its parameters, and the model with them as a file.
+  size_t parameter_count() const { return mge_session_parameter_count(get()); }
+  std::string_view parameter_name(size_t i) const { return internal::TextOrEmpty(mge_session_parameter_name(get(), i)); }
   Status Save(const std::string& path) const { return Status(mge_session_save(get(), path.c_str())); }
-  mge_session* get() const { return session_.get(); }
 
  private:
-  static std::span<const int64_t> Dims(const int64_t* dims, int rank) {
-    return {dims, static_cast<size_t>(rank > 0 ? rank : 0)};
+  using Progress = std::function<void(std::string_view, uint64_t, uint64_t)>;
+  static int64_t CallRead(void* source, void* buffer, uint64_t capacity) {
+    return static_cast<ModelSource*>(source)->read(buffer, capacity);
   }
-  static std::string_view Text(const char* text) { return text ? text : ""; }
+  static void ReleaseSource(void* source) {
+    const std::unique_ptr<ModelSource> owner(static_cast<ModelSource*>(source));
+    if (owner->release) owner->release();
+  }
+  static void CallProgress(void* progress, const char* stage, uint64_t done, uint64_t total) {
+    (*static_cast<Progress*>(progress))(stage, done, total);
+  }
+  static Tensor::Dims Dims(const int64_t* dims, int rank) { return {dims, static_cast<size_t>(rank > 0 ? rank : 0)}; }
   static void CallDone(void* state, mge_status* status, mge_tensor** outputs, size_t count) {
     const std::unique_ptr<RunOptions::Done> done(static_cast<RunOptions::Done*>(state));
+    if (Status s(status); !s.ok()) return (*done)(s);
     std::vector<Tensor> out;
     for (size_t i = 0; i < count; ++i) out.emplace_back(outputs[i]);
-    (*done)(Status(status), std::move(out));
+    (*done)(std::move(out));
   }
   template <typename F>
-  static Status Make(const SessionOptions& options, Session* out, F make) {
-    std::vector<const char*> skip, settings, outputs;
-    for (const std::string& s : options.skip) skip.push_back(s.c_str());
-    for (const std::string& s : options.settings) settings.push_back(s.c_str());
-    for (const std::string& s : options.outputs) outputs.push_back(s.c_str());
+  static Result<Session> Make(const SessionOptions& options, F make) {
+    const internal::Texts skip(options.skip), settings(options.settings), outputs(options.outputs);
     mge_session_options o;
     mge_session_options_init(&o);
-    o.device = options.device.empty() ? nullptr : options.device.c_str();
+    o.device = internal::TextOrNull(options.device);
     o.threads = options.threads;
     o.skip = skip.data();
     o.skip_count = skip.size();
@@ -491,33 +397,33 @@ class Session {
     o.outputs = outputs.data();
     o.output_count = outputs.size();
     o.outputs_on_device = options.outputs_on_device;
-    o.data_folder = options.data_folder.empty() ? nullptr : options.data_folder.c_str();
+    o.data_folder = internal::TextOrNull(options.data_folder);
+    o.control = options.control ? options.control->get() : nullptr;
+    if (options.progress) {
+      o.progress = CallProgress;
+      o.progress_state = new Progress(options.progress);
+      o.progress_release = [](void* progress) { delete static_cast<Progress*>(progress); };
+    }
+    const TrainingOptions t = options.training.value_or(TrainingOptions());
+    const internal::Texts frozen(t.frozen);
     mge_training_options training;
     mge_training_options_init(&training);
-    std::vector<const char*> frozen;
-    if (options.training) {
-      const TrainingOptions& t = *options.training;
-      for (const std::string& name : t.frozen) frozen.push_back(name.c_str());
-      training.loss = t.loss.c_str();
-      training.output = t.output.c_str();
-      training.optimizer = t.optimizer.c_str();
-      training.momentum = t.momentum;
-      training.beta1 = t.beta1;
-      training.beta2 = t.beta2;
-      training.epsilon = t.epsilon;
-      training.weight_decay = t.weight_decay;
-      training.clip_norm = t.clip_norm;
-      training.frozen = frozen.data();
-      training.frozen_count = frozen.size();
-      training.data_parallel = t.data_parallel;
-      o.training = &training;
-    }
-    mge_session* session = nullptr;
-    Status s(make(&o, &session));
-    out->session_.reset(session);
-    return s;
+    training.loss = t.loss.c_str();
+    training.output = t.output.c_str();
+    training.labels_name = t.labels_name.c_str();
+    training.optimizer = t.optimizer.c_str();
+    training.momentum = t.momentum;
+    training.beta1 = t.beta1;
+    training.beta2 = t.beta2;
+    training.epsilon = t.epsilon;
+    training.weight_decay = t.weight_decay;
+    training.clip_norm = t.clip_norm;
+    training.frozen = frozen.data();
+    training.frozen_count = frozen.size();
+    training.data_parallel = t.data_parallel;
+    if (options.training) o.training = &training;
+    return internal::Take<Session>([&](mge_session** session) { return make(&o, session); });
   }
-  internal::Handle<mge_session, mge_session_release> session_;
 };
 
 }  // namespace v0

@@ -22,24 +22,19 @@ struct Optimizer {
 };
 
 inline constexpr Optimizer kOptimizers[] = {
-    {.name = "sgd",
-     .step = UpdateRule::kMomentum,
-     .learning_rate = 0.01,
-     .slots = {"momentum"},
-     .options = {"momentum", "weight_decay"},
-     .decay = "added to the gradient"},
-    {.name = "adam",
-     .step = UpdateRule::kMoments,
-     .learning_rate = 0.001,
-     .slots = {"mean", "variance"},
-     .options = {"beta1", "beta2", "epsilon", "weight_decay"},
-     .decay = "added to the gradient"},
-    {.name = "adamw",
-     .step = UpdateRule::kMomentsDecayedApart,
-     .learning_rate = 0.001,
-     .slots = {"mean", "variance"},
-     .options = {"beta1", "beta2", "epsilon", "weight_decay"},
-     .decay = "added to the step"},
+    {"sgd", UpdateRule::kMomentum, 0.01, {"momentum"}, {"momentum", "weight_decay"}, "added to the gradient"},
+    {"adam",
+     UpdateRule::kMoments,
+     0.001,
+     {"mean", "variance"},
+     {"beta1", "beta2", "epsilon", "weight_decay"},
+     "added to the gradient"},
+    {"adamw",
+     UpdateRule::kMomentsDecayedApart,
+     0.001,
+     {"mean", "variance"},
+     {"beta1", "beta2", "epsilon", "weight_decay"},
+     "added to the step"},
 };
 
 // Returns the row, or nullptr.

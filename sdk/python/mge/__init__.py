@@ -5,19 +5,22 @@
     session = mge.Session("model.onnx", device="gpu0,cpu0")
     result = session.run(image=array)["probabilities"]
 """
-from . import data, eager
-from ._native import lib as _lib
-from ._native import text as _text
+from . import context, data, eager, plugins
+from ._native import lib, text
+from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from .errors import (CancelledError, ClosedError, DeviceError, Error, FileError, InvalidError, OutOfMemoryError,
                      TimeLimitError, UnsupportedError, UsageError)
-from .runtime import (Context, Runtime, cpu, cpu_pinned, current_context, default_runtime, devices, gpu, gpu_memory_info,
-                      num_gpus, set_default_device, set_execution_strategy)
-from .session import MemoryUse, RunControl, Session, Trainer, run
+from .runtime import Device, Runtime, default_runtime, devices, set_default_device, set_execution_strategy
+from .runs import EnqueuedRun, Profile, RunControl
+from .session import MemoryUse, Session, States, run
 from .tensor import Tensor
+from .training import Trainer
 from .values import MapSequence, Value
 
-__version__ = _text(_lib.mge_version())
-__all__ = ["CancelledError", "ClosedError", "Context", "DeviceError", "Error", "FileError", "InvalidError", "MapSequence",
-           "MemoryUse", "OutOfMemoryError", "RunControl", "Runtime", "Session", "Tensor", "TimeLimitError", "Trainer",
-           "UnsupportedError", "UsageError", "Value", "cpu", "cpu_pinned", "current_context", "data", "default_runtime", "devices", "eager", "gpu", "gpu_memory_info",
-           "num_gpus", "run", "set_default_device", "set_execution_strategy"]
+__version__ = text(lib.mge_version())
+del lib, text
+__all__ = ["CancelledError", "ClosedError", "Context", "Device", "DeviceError", "EnqueuedRun", "Error", "FileError",
+           "InvalidError", "MapSequence", "MemoryUse", "OutOfMemoryError", "Profile", "RunControl", "Runtime", "Session",
+           "States", "Tensor", "TimeLimitError", "Trainer", "UnsupportedError", "UsageError", "Value", "context", "cpu",
+           "cpu_pinned", "current_context", "data", "default_runtime", "devices", "eager", "gpu", "gpu_memory_info",
+           "num_gpus", "plugins", "run", "set_default_device", "set_execution_strategy"]

@@ -42,6 +42,14 @@ class RunControlHandle(Handle):
     _release = lib.mge_run_control_release
 
 
+class FenceHandle(Handle):
+    _release = lib.mge_run_fence_release
+
+
+class ProfileHandle(Handle):
+    _release = lib.mge_profile_release
+
+
 class InboxHandle(Handle):
     _release = lib.mge_inbox_release
 

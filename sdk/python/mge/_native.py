@@ -66,13 +66,14 @@ class RuntimeOptions(_Options):
                 ("command_line_count", c.c_size_t), ("config_files", _Texts), ("config_file_count", c.c_size_t),
                 ("plugin_directories", _Texts), ("plugin_directory_count", c.c_size_t),
                 ("no_built_in_plugins", c.c_int32), ("no_environment", c.c_int32), ("log", c.c_void_p),
-                ("log_state", c.c_void_p), ("log_inbox", c.c_void_p)]
+                ("log_state", c.c_void_p), ("log_release", c.c_void_p), ("log_inbox", c.c_void_p)]
 
 
 class TrainingOptions(_Options):
-    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("optimizer", c.c_char_p),
-                ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
-                ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t),
+    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("labels_name", c.c_char_p),
+                ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double),
+                ("epsilon", c.c_double), ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts),
+                ("frozen_count", c.c_size_t),
                 ("data_parallel", c.c_int32), ("reserved", c.c_int32)]
 
 
@@ -81,7 +82,7 @@ class SessionOptions(_Options):
                 ("outputs_on_device", c.c_int32), ("skip", _Texts), ("skip_count", c.c_size_t), ("settings", _Texts),
                 ("setting_count", c.c_size_t), ("outputs", _Texts), ("output_count", c.c_size_t),
                 ("training", c.POINTER(TrainingOptions)), ("data_folder", c.c_char_p), ("control", c.c_void_p),
-                ("progress", c.c_void_p), ("progress_state", c.c_void_p)]
+                ("progress", c.c_void_p), ("progress_state", c.c_void_p), ("progress_release", c.c_void_p)]
 
 
 class ModelFile(c.Structure):
@@ -103,6 +104,13 @@ class RunOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("input_names", _Texts), ("output_names", _Texts), ("control", c.c_void_p),
                 ("after", c.POINTER(c.c_void_p)), ("after_count", c.c_size_t), ("done", c.c_void_p), ("state", c.c_void_p),
                 ("inbox", c.c_void_p), ("tag", c.c_uint64)]
+
+
+class DeviceFacts(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char * 64), ("gpu_name", c.c_char * 64),
+                ("device_class", c.c_char * 64), ("backend", c.c_char * 64), ("description", c.c_char * 128),
+                ("total_bytes", c.c_uint64), ("free_bytes", c.c_uint64), ("limit_bytes", c.c_uint64),
+                ("compute_queues", c.c_uint32), ("usable", c.c_int32)]
 
 
 class MemoryFacts(_Options):
@@ -135,7 +143,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
          "session_output_name": [_p, _size], "session_input_dim_name": [_p, _size, _size],
          "session_output_dim_name": [_p, _size, _size], "session_metadata_key": [_p, _size],
          "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size],
-         "eager_tensor_device": [_p]},
+         "session_state_name": [_p, _size], "eager_tensor_device": [_p]},
     _i32: {"inbox_descriptor": [_p], "inbox_take_run": [_p, c.POINTER(_u64), _out, _out, _size, c.POINTER(_size)],
            "inbox_take_message": [_p, c.POINTER(_i32), _out], "session_input_part_kind": [_p, _size],
            "session_output_part_kind": [_p, _size], "status_code": [_p], "status_exit_code": [_p],
@@ -145,7 +153,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
            "session_output_rank": [_p, _size], "eager_tensor_state": [_p]},
     _size: {"string_size": [_p], "tensor_rank": [_p], "tensor_part_count": [_p], "session_input_count": [_p],
             "session_output_count": [_p], "session_metadata_count": [_p], "session_device_count": [_p],
-            "session_parameter_count": [_p]},
+            "session_parameter_count": [_p], "session_state_count": [_p], "runtime_device_count": [_p]},
     _u64: {"tensor_elements": [_p], "tensor_bytes": [_p]},
     _dims: {"tensor_dims": [_p], "session_input_dims": [_p, _size], "session_output_dims": [_p, _size]},
     _p: {
@@ -155,6 +163,10 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "runtime_create": [_p, _out], "runtime_set": [_p, _s, _s], "runtime_get": [_p, _s, _out],
         "runtime_set_default_device": [_p, _s],
         "runtime_set_execution_strategy": [_p, _s], "runtime_report": [_p, _s, _out],
+        "runtime_device": [_p, _size, c.POINTER(DeviceFacts)], "collective_id": [_p, _s, _out],
+        "plugins_verify": [c.POINTER(RuntimeOptions), _s, _out], "plugins_install": [c.POINTER(RuntimeOptions), _s, _out],
+        "plugins_remove": [c.POINTER(RuntimeOptions), _s, _out],
+        "plugins_quarantine": [c.POINTER(RuntimeOptions), _s, _s], "plugins_release": [c.POINTER(RuntimeOptions), _s],
         "model_report": [_p, _s, _s, _out], "context_create": [_s, _i32, c.POINTER(Context)],
         "context_parse": [_s, c.POINTER(Context)], "device_push": [_s], "device_pop": [],
         "context_current": [_p, c.POINTER(Context)], "device_empty_cache": [_p, _s],
@@ -163,17 +175,20 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "tensor_wrap": [_i32, _dims, _size, _p, _u64, _out],
         "tensor_create_strings": [_dims, _size, _s, _p, _out], "tensor_read_strings": [_p, _p, _p, _u64],
         "value_create": [_i32, _out, _size, _out], "value_table": [_p, _out, _out],
-        "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p], "tensor_map": [_p, _out],
-        "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out],
+        "tensor_read": [_s, _out], "tensor_write_npy": [_p, _s], "tensor_copy": [_p, _p],
+        "tensor_read_npy_bytes": [_s, _u64, _out], "tensor_to_dlpack": [_p, _out], "tensor_from_dlpack": [_p, _s, _p, _out],
         "tensor_to_old_dlpack": [_p, _out], "tensor_from_old_dlpack": [_p, _s, _p, _out], "tensor_part": [_p, _size, _out],
         "session_load": [_p, _s, _p, _out], "session_load_from": [_p, _p, _p, _out],
         "session_run": [_p, _out, _size, _out, _size, c.POINTER(RunOptions), _out],
         "inbox_create": [_out],
         "session_example_inputs": [_p, c.POINTER(ExampleOptions), _out, _size, _out],
-        "session_read_input": [_p, _size, _s, _out],
-        "session_read_state": [_p, _s, _out], "session_save": [_p, _s],
+        "session_read_input": [_p, _size, _s, _out], "session_read_output": [_p, _size, _s, _out],
+        "session_read_state": [_p, _s, _out], "session_write_state": [_p, _s, _p], "session_save": [_p, _s],
         "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
-        "session_memory": [_p, c.POINTER(MemoryFacts)], "run_control_create": [_out],
+        "session_memory": [_p, c.POINTER(MemoryFacts)],
+        "session_plan_measured": [_p, _out, _size, _p, _s, _i32, _out], "run_control_create": [_out],
+        "run_control_overdue": [_p, c.POINTER(_f64), _out], "run_fence_wait": [_p, _f64, c.POINTER(_i32)],
+        "profile_create": [_out], "profile_report": [_p, _s, _out],
         "eager_create": [_p, _out], "eager_put": [_p, _p, _s, _out], "eager_host_operand": [_p, _p, _out],
         "eager_apply": [_p, c.POINTER(EagerOperator), _out, _size, _out, _size, c.POINTER(_size)],
         "eager_synchronize": [_p], "eager_report": [_p, _s, _out], "eager_tensor_get": [_p, _out],
@@ -183,11 +198,12 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "eager_tape_start": [_p], "eager_tape_stop": [_p], "eager_tape_watch": [_p, _p],
         "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
     Context: {"tensor_context": [_p]},
-    None: {"tensor_set_read_only": [_p], "status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
-           "inbox_release": [_p],
-           "session_release": [_p], "run_control_release": [_p], "run_control_set_timeout": [_p, _f64],
-           "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32], "run_control_cancel": [_p],
-           "run_control_reset": [_p], "eager_release": [_p], "eager_tensor_release": [_p], "eager_tape_release": [_p]},
+    None: {"status_release": [_p], "string_release": [_p], "runtime_release": [_p], "tensor_release": [_p],
+           "tensor_set_read_only": [_p], "inbox_release": [_p], "session_release": [_p], "run_control_release": [_p],
+           "run_control_set_timeout": [_p, _f64], "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32],
+           "run_control_set_profile": [_p, _p], "run_control_cancel": [_p], "run_control_reset": [_p],
+           "run_fence_release": [_p], "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p],
+           "eager_tensor_release": [_p], "eager_tape_release": [_p]},
 }
 for _result, _group in _FUNCTIONS.items():
     for _name, _parameters in _group.items():

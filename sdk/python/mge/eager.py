@@ -27,8 +27,9 @@ import numpy as np
 from ._handles import EagerHandle, Owner, TapeHandle, TensorHandle
 from ._native import Attribute, EagerOperator, lib, take_text, text
 from .errors import ClosedError, UsageError, raise_for
-from .runtime import Context, Runtime, default_runtime
-from .tensor import Tensor as _PlainTensor
+from .context import Context
+from .runtime import Runtime, default_runtime
+from .tensor import Tensor as _SharedTensor
 from .tensor import array_type, dtype_name
 from .values import to_value
 
@@ -40,27 +41,28 @@ _MOST_OUTPUTS = 256
 class Eager(Owner):
     """Eager mode in a runtime. Most programs use the functions of this module, which use the one of default_runtime()."""
 
-    def __init__(self, runtime: Runtime | None = None) -> None:
+    def __init__(self, *, runtime: Runtime | None = None) -> None:
         handle = EagerHandle()
         raise_for(lib.mge_eager_create((runtime or default_runtime())._open(), c.byref(handle)))
         self._handle = handle
         self.ops = Operators(self)
 
-    def tensor(self, data: Any, device: str | Context | None = None) -> "Tensor":
-        """Makes a tensor with a copy of an array on a device, such as "gpu0"; without one, on that of the current context."""
+    def tensor(self, data: Any, *, device: str | Context | None = None) -> "EagerTensor":
+        """Makes an immutable tensor with a copy of an array on a device, such as "gpu0"; without one, on that of the current
+        context."""
         out = c.c_void_p()
-        host = data if isinstance(data, _PlainTensor) else _PlainTensor(data)
+        host = data if isinstance(data, _SharedTensor) else _SharedTensor(data)
         raise_for(lib.mge_eager_put(self._open(), host._open(), None if device is None else str(device).encode(), c.byref(out)))
-        return Tensor(self, out.value)
+        return EagerTensor(self, out.value)
 
-    def apply(self, op: str, *inputs: Any, outputs: int | None = None, domain: str = "", version: int = 0,
+    def apply(self, op: str, *inputs: Any, outputs: int | None = None, domain: str = "", version: int | None = None,
               device: str | Context | None = None, **attributes: Any) -> Any:
         """Calls an operator. `inputs`: eager tensors; arrays, lists and numbers, which have no device; None for an optional
-        input that is absent. `outputs`: how many are wanted; by default those that the operator requires. `device`: for a
-        call without eager tensors. Returns a tensor, or a tuple if there are several. Attributes that are None are left
-        out."""
-        operator, keeps = _operator(op, outputs, domain, version, device, attributes)
-        given = [x if isinstance(x, Tensor) or x is None else self._operand(x) for x in inputs]
+        input that is absent. `outputs`: how many are wanted; by default those that the operator requires. `version`: of the
+        domain's operator set; by default the newest one. `device`: for a call without eager tensors. Returns a tensor, or a tuple
+        if there are several. Attributes that are None are left out."""
+        operator, keeps = _operator(op, outputs, domain, version or 0, device, attributes)
+        given = [x if isinstance(x, EagerTensor) or x is None else self._operand(x) for x in inputs]
         handles = (c.c_void_p * max(1, len(given)))(*[None if x is None else x._open() for x in given])
         capacity = max(outputs or 0, int(attributes.get("num_outputs") or 0), 16)
         if capacity > _MOST_OUTPUTS:
@@ -71,14 +73,14 @@ class Eager(Owner):
         if status:
             raise_for(status)
         if count.value == 1:
-            return Tensor(self, made[0])
-        return tuple(Tensor(self, made[i]) for i in range(count.value))
+            return EagerTensor(self, made[0])
+        return tuple(EagerTensor(self, made[i]) for i in range(count.value))
 
-    def _operand(self, data: Any) -> "Tensor":
+    def _operand(self, data: Any) -> "EagerTensor":
         out = c.c_void_p()
-        host = data if isinstance(data, _PlainTensor) else _PlainTensor(data)
+        host = data if isinstance(data, _SharedTensor) else _SharedTensor(data)
         raise_for(lib.mge_eager_host_operand(self._open(), host._open(), c.byref(out)))
-        return Tensor(self, out.value)
+        return EagerTensor(self, out.value)
 
     def synchronize(self) -> None:
         """Waits for all operators that were called. Raises the first error since the last call of this function."""
@@ -108,8 +110,9 @@ class Operators:
         return call
 
 
-class Tensor:
-    """A tensor of eager mode, which may not be computed yet. Immutable. Arithmetic calls the operators Add, Sub, Mul, Div,
+class EagerTensor:
+    """A tensor of eager mode: the result of an operator, which may not be computed yet, or a copy of an array. Nothing can write it,
+    unlike mge.Tensor, which shares the memory of an array. Arithmetic calls the operators Add, Sub, Mul, Div,
     MatMul and Neg; a number gets the type of the tensor."""
 
     __slots__ = ("_eager", "_handle", "__weakref__")
@@ -168,9 +171,9 @@ class Tensor:
         operator that should have computed the tensor. Sequences are lists, maps are dicts."""
         return self._value(on_device=False)
 
-    def get(self) -> _PlainTensor:
+    def get(self) -> _SharedTensor:
         """Waits, and returns the tensor as an mge.Tensor that shares its memory, for DLPack. It must not be written."""
-        value: _PlainTensor = self._value(on_device=True)
+        value: _SharedTensor = self._value(on_device=True)
         return value
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -212,10 +215,10 @@ class Tensor:
     def __repr__(self) -> str:
         place = f", {self.device}" if self.device else ""
         if self.state == "pending":
-            return f"<mge.eager.Tensor pending{place}>"
+            return f"<mge.eager.EagerTensor pending{place}>"
         if self.state == "failed":
-            return f"<mge.eager.Tensor failed{place}>"
-        return f"<mge.eager.Tensor {self.dtype}{list(self.shape)}{place}>"
+            return f"<mge.eager.EagerTensor failed{place}>"
+        return f"<mge.eager.EagerTensor {self.dtype}{list(self.shape)}{place}>"
 
     # ---- arithmetic
 
@@ -229,48 +232,48 @@ class Tensor:
             return array
         return value
 
-    def _call(self, op: str, *inputs: Any) -> "Tensor":
-        result: Tensor = self._eager.apply(op, *inputs)
+    def _call(self, op: str, *inputs: Any) -> "EagerTensor":
+        result: EagerTensor = self._eager.apply(op, *inputs)
         return result
 
-    def __add__(self, other: Any) -> "Tensor":
+    def __add__(self, other: Any) -> "EagerTensor":
         return self._call("Add", self, self._other(other))
 
-    def __radd__(self, other: Any) -> "Tensor":
+    def __radd__(self, other: Any) -> "EagerTensor":
         return self._call("Add", self._other(other), self)
 
-    def __sub__(self, other: Any) -> "Tensor":
+    def __sub__(self, other: Any) -> "EagerTensor":
         return self._call("Sub", self, self._other(other))
 
-    def __rsub__(self, other: Any) -> "Tensor":
+    def __rsub__(self, other: Any) -> "EagerTensor":
         return self._call("Sub", self._other(other), self)
 
-    def __mul__(self, other: Any) -> "Tensor":
+    def __mul__(self, other: Any) -> "EagerTensor":
         return self._call("Mul", self, self._other(other))
 
-    def __rmul__(self, other: Any) -> "Tensor":
+    def __rmul__(self, other: Any) -> "EagerTensor":
         return self._call("Mul", self._other(other), self)
 
-    def __truediv__(self, other: Any) -> "Tensor":
+    def __truediv__(self, other: Any) -> "EagerTensor":
         return self._call("Div", self, self._other(other))
 
-    def __rtruediv__(self, other: Any) -> "Tensor":
+    def __rtruediv__(self, other: Any) -> "EagerTensor":
         return self._call("Div", self._other(other), self)
 
-    def __matmul__(self, other: Any) -> "Tensor":
+    def __matmul__(self, other: Any) -> "EagerTensor":
         return self._call("MatMul", self, other)
 
-    def __rmatmul__(self, other: Any) -> "Tensor":
+    def __rmatmul__(self, other: Any) -> "EagerTensor":
         return self._call("MatMul", other, self)
 
-    def __neg__(self) -> "Tensor":
+    def __neg__(self) -> "EagerTensor":
         return self._call("Neg", self)
 
 
 class GradientTape(Owner):
     """Records, within its `with` statement, the operators that depend on watched tensors, and computes gradients."""
 
-    def __init__(self, eager: Eager | None = None) -> None:
+    def __init__(self, *, eager: Eager | None = None) -> None:
         self._eager = eager or _default()
         handle = TapeHandle()
         raise_for(lib.mge_eager_tape_create(self._eager._open(), c.byref(handle)))
@@ -283,29 +286,30 @@ class GradientTape(Owner):
     def __exit__(self, *_: object) -> None:
         raise_for(lib.mge_eager_tape_stop(self._open()))
 
-    def watch(self, *tensors: Tensor) -> None:
+    def watch(self, *tensors: EagerTensor) -> None:
         """Records the operators that read these tensors from now on."""
         for tensor in tensors:
             raise_for(lib.mge_eager_tape_watch(self._open(), tensor._open()))
 
-    def gradient(self, target: Tensor, sources: Sequence[Tensor], weights: Any = None) -> list[Tensor | None]:
+    def gradient(self, target: EagerTensor, sources: Sequence[EagerTensor], *,
+                 weights: Any = None) -> list[EagerTensor | None]:
         """Returns the gradient of the sum of the target's elements, each multiplied by that of `weights` (default: 1), by
         each source; None where the target does not depend on it, or it is neither watched nor computed from a watched
         tensor."""
         sources = list(sources)  # kept during the call
         handles = (c.c_void_p * max(1, len(sources)))(*[s._open() for s in sources])
         out = (c.c_void_p * max(1, len(sources)))()
-        if weights is not None and not isinstance(weights, Tensor):
+        if weights is not None and not isinstance(weights, EagerTensor):
             weights = self._eager._operand(weights)
         raise_for(lib.mge_eager_tape_gradient(self._open(), target._open(), None if weights is None else weights._open(),
                                               handles, len(sources), out))
-        return [None if not h else Tensor(self._eager, h) for h in out[: len(sources)]]
+        return [None if not h else EagerTensor(self._eager, h) for h in out[: len(sources)]]
 
 
 def _attribute(name: str, value: Any, keeps: list[Any]) -> Attribute:
     """Converts an attribute. `keeps` receives what must stay alive during the call."""
     out = Attribute(name=name.encode(), count=1)
-    if isinstance(value, (np.generic, np.ndarray)) and not isinstance(value, _PlainTensor) and value.ndim == 0:
+    if isinstance(value, (np.generic, np.ndarray)) and not isinstance(value, _SharedTensor) and value.ndim == 0:
         value = value.item()
     if isinstance(value, (bool, int)):
         out.type, out.ints = _INT, (c.c_int64 * 1)(value)
@@ -324,8 +328,8 @@ def _attribute(name: str, value: Any, keeps: list[Any]) -> Attribute:
             out.type, out.texts = _TEXTS, (c.c_char_p * size)(*[v.encode() for v in items])
         else:
             raise UsageError(f"attribute {name}: a list holds integers, floats or strings only, and this one is {value!r}")
-    elif isinstance(value, (np.ndarray, _PlainTensor)):
-        tensor = value if isinstance(value, _PlainTensor) else _PlainTensor(value)
+    elif isinstance(value, (np.ndarray, _SharedTensor)):
+        tensor = value if isinstance(value, _SharedTensor) else _SharedTensor(value)
         keeps.append(tensor._open())
         out.type, out.tensor = _TENSOR, keeps[-1]
     else:
@@ -371,14 +375,14 @@ def _default() -> Eager:
 
 def _of(inputs: Sequence[Any]) -> Eager:
     for x in inputs:
-        if isinstance(x, Tensor):
+        if isinstance(x, EagerTensor):
             return x._eager
     return _default()
 
 
-def tensor(data: Any, device: str | Context | None = None) -> Tensor:
-    """Makes a tensor with a copy of an array on a device; see Eager.tensor."""
-    return _default().tensor(data, device)
+def tensor(data: Any, *, device: str | Context | None = None) -> EagerTensor:
+    """Makes an immutable tensor with a copy of an array on a device; see Eager.tensor."""
+    return _default().tensor(data, device=device)
 
 
 def apply(op: str, *inputs: Any, **options: Any) -> Any:

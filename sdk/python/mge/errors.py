@@ -87,8 +87,9 @@ def raise_for(status: int | None) -> None:
         return
     try:
         code, exit_code = lib.mge_status_code(status), lib.mge_status_exit_code(status)
-        parts = {part: text(getattr(lib, "mge_status_" + part)(status)) for part in ("title", "what", "where", "fix")}
-        raise _CLASSES.get(exit_code, Error)(text(lib.mge_status_text(status)), id=lib.mge_status_id(status), code=code,
-                                             exit_code=exit_code, **parts)
+        raise _CLASSES.get(exit_code, Error)(
+            text(lib.mge_status_text(status)), id=lib.mge_status_id(status), code=code, exit_code=exit_code,
+            title=text(lib.mge_status_title(status)), what=text(lib.mge_status_what(status)),
+            where=text(lib.mge_status_where(status)), fix=text(lib.mge_status_fix(status)))
     finally:
         lib.mge_status_release(status)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtimes, which hold settings and backends, and contexts, which say where new work goes."""
+"""Runtimes, which hold settings and backends, and devices."""
 from __future__ import annotations
 
 import ctypes as c
+import dataclasses
 import json
 import os
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
-from ._handles import Closable, RuntimeHandle
+from ._handles import Closable, Handle, RuntimeHandle
 from ._inbox import Messages
-from ._native import Context as NativeContext
-from ._native import RuntimeOptions, lib, take_text, text, texts
+from ._native import DeviceFacts, RuntimeOptions, lib, take_text, text, texts
 from .errors import raise_for
 
 Settings = Mapping[str, Any]
@@ -20,6 +20,25 @@ Settings = Mapping[str, Any]
 def setting_texts(settings: Settings | None) -> list[str]:
     """Returns settings as NAME=VALUE. Booleans are written as 1 and 0."""
     return [f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in (settings or {}).items()]
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """A device of the machine. Sizes of memory are 0 if they are unknown."""
+
+    name: str  # its own name, such as "cuda0"
+    gpu_name: str  # "gpu0"; "" if it is no GPU
+    device_class: str
+    backend: str
+    description: str
+    total_bytes: int
+    free_bytes: int  # at this moment
+    limit_bytes: int | None  # the setting memory.limit
+    compute_queues: int
+    usable: bool  # otherwise a session on it fails with the reason
+
+
+_NO_LIMIT = 2**64 - 1
 
 
 class Runtime(Closable):
@@ -66,6 +85,7 @@ class Runtime(Closable):
         return take_text(out)
 
     def set_default_device(self, device: str) -> None:
+        """Sets the device of sessions and threads that name none."""
         raise_for(lib.mge_runtime_set_default_device(self._open(), device.encode()))
 
     def set_execution_strategy(self, strategy: str) -> None:
@@ -78,9 +98,32 @@ class Runtime(Closable):
         raise_for(lib.mge_runtime_report(self._open(), schema.encode(), c.byref(out)))
         return json.loads(take_text(out))
 
-    def devices(self) -> list[dict[str, Any]]:
-        """Returns the devices, the best one first."""
-        return list(self.report("mge.devices/1")["devices"])
+    def devices(self) -> list[Device]:
+        """Returns the devices. Starts all backends, and waits for them."""
+        handle = self._open()
+        return [_device(handle, i) for i in range(lib.mge_runtime_device_count(handle))]
+
+    def model_report(self, path: str | os.PathLike[str], schema: str = "mge.model/1") -> Any:
+        """Returns facts about a model file, also about one that cannot be loaded: "mge.model/1" or "mge.nodes/1"."""
+        out = c.c_void_p()
+        raise_for(lib.mge_model_report(self._open(), os.fspath(path).encode(), schema.encode(), c.byref(out)))
+        return json.loads(take_text(out))
+
+    def collective_id(self, device: str) -> str:
+        """Makes the id of a group of ranks: sessions, also of several processes, whose models exchange tensors. `device` is that of
+        a rank. Each session has the settings collective.id, collective.ranks and collective.rank."""
+        out = c.c_void_p()
+        raise_for(lib.mge_collective_id(self._open(), device.encode(), c.byref(out)))
+        return take_text(out)
+
+
+def _device(runtime: Handle, index: int) -> Device:
+    facts = DeviceFacts()
+    raise_for(lib.mge_runtime_device(runtime, index, c.byref(facts)))
+    values = {f.name: getattr(facts, f.name) for f in dataclasses.fields(Device)}
+    limit = None if facts.limit_bytes == _NO_LIMIT else facts.limit_bytes
+    return Device(**{name: text(v) if isinstance(v, bytes) else v for name, v in values.items()} |
+                  {"limit_bytes": limit, "usable": bool(facts.usable)})
 
 
 _lock = threading.Lock()
@@ -104,114 +147,16 @@ def default_runtime() -> Runtime:
         return _default
 
 
-class _Scopes(threading.local):
-    """The contexts of the open `with` statements of this thread, the innermost one last."""
-
-    def __init__(self) -> None:
-        self.contexts: list[Context] = []
-
-
-_scopes = _Scopes()
-
-
-def scope() -> Context | None:
-    """Returns the context of the innermost `with` statement of this thread."""
-    return _scopes.contexts[-1] if _scopes.contexts else None
-
-
-class Context:
-    """A device type and an id, such as gpu(1), or a copy of a context. In a `with` statement, tensors and sessions of this thread
-    that name no device use it."""
-
-    def __init__(self, device_type: str | Context, device_id: int = 0) -> None:
-        if isinstance(device_type, Context):
-            given = device_type
-            device_type, device_id = given.device_type, given.device_id
-        self._native = NativeContext()
-        raise_for(lib.mge_context_create(device_type.encode(), device_id, c.byref(self._native)))
-
-    @classmethod
-    def _of(cls, native: NativeContext) -> "Context":
-        context = cls.__new__(cls)
-        context._native = native
-        return context
-
-    @classmethod
-    def parse(cls, name: str) -> "Context":
-        """Makes the context of "gpu(1)", or of any other name of one device, such as "cuda0"."""
-        native = NativeContext()
-        raise_for(lib.mge_context_parse(name.encode(), c.byref(native)))
-        return cls._of(native)
-
-    @property
-    def device_type(self) -> str:
-        return text(self._native.device_type)
-
-    @property
-    def device_id(self) -> int:
-        return int(self._native.device_id)
-
-    def empty_cache(self) -> None:
-        """Returns unused memory of the device to its driver."""
-        raise_for(lib.mge_device_empty_cache(default_runtime()._open(), repr(self).encode()))
-
-    def __enter__(self) -> "Context":
-        raise_for(lib.mge_device_push(repr(self).encode()))
-        _scopes.contexts.append(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        raise_for(lib.mge_device_pop())
-        _scopes.contexts.pop()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Context) and (self.device_type, self.device_id) == (other.device_type, other.device_id)
-
-    def __hash__(self) -> int:
-        return hash((self.device_type, self.device_id))
-
-    def __repr__(self) -> str:
-        return f"{self.device_type}({self.device_id})"
-
-
-def cpu(device_id: int = 0) -> Context:
-    return Context("cpu", device_id)
-
-
-def gpu(device_id: int = 0) -> Context:
-    return Context("gpu", device_id)
-
-
-def cpu_pinned(device_id: int = 0) -> Context:
-    return Context("cpu_pinned", device_id)
-
-
-def current_context() -> Context:
-    """Returns the context of this thread: of the innermost `with` statement, else the default device if it is set
-    (MGE_DEFAULT_DEVICE), else cpu(0). In the last case, sessions that name no device still take the best one, xpux."""
-    native = NativeContext()
-    raise_for(lib.mge_context_current(default_runtime()._open(), c.byref(native)))
-    return Context._of(native)
-
-
-def num_gpus() -> int:
-    return int(lib.mge_num_gpus(default_runtime()._open()))
-
-
-def gpu_memory_info(device_id: int = 0) -> tuple[int, int]:
-    """Returns the free and the total bytes of a GPU."""
-    free, total = c.c_uint64(), c.c_uint64()
-    raise_for(lib.mge_gpu_memory_info(default_runtime()._open(), device_id, c.byref(free), c.byref(total)))
-    return free.value, total.value
-
-
-def devices() -> list[dict[str, Any]]:
+def devices() -> list[Device]:
+    """Returns the devices of default_runtime()."""
     return default_runtime().devices()
 
 
 def set_default_device(device: str) -> None:
+    """Sets the device of sessions and threads that name none."""
     default_runtime().set_default_device(device)
 
 
 def set_execution_strategy(strategy: str) -> None:
+    """Sets how kernels are chosen: "heuristic", "profile" or "reproducible"."""
     default_runtime().set_execution_strategy(strategy)

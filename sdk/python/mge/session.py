@@ -11,21 +11,23 @@ import os
 import threading
 import time
 from collections.abc import Mapping as AnyMapping
-from typing import Any, BinaryIO, Mapping, Sequence
+from collections.abc import MutableMapping as AnyMutableMapping
+from typing import Any, BinaryIO, Iterator, Mapping, Sequence
 
 from ._call import new_call
-from ._handles import Closable, Handle, Owner, RunControlHandle, SessionHandle, TensorHandle, pointers
+from ._handles import Closable, FenceHandle, Handle, SessionHandle, TensorHandle, pointers
 from ._inbox import inbox_of
-from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, TrainingOptions, lib,
-                      take_text, text, texts)
+from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, lib, take_text, text,
+                      texts)
+from .context import Context
 from .errors import CancelledError, Error, UsageError, raise_for
-from .runtime import Context, Runtime, Settings, default_runtime, setting_texts
-from .tensor import dtype_name
+from .runs import POLL_SECONDS, EnqueuedRun, Profile, RunControl, control_of
+from .runtime import Runtime, Settings, default_runtime, setting_texts
+from .tensor import Tensor, dtype_name, tensor_of
 from .values import KINDS, Value, handles_of, to_value
 
 # Runs that take longer wait in a thread of their own, so that Ctrl-C ends them.
 _LONG_SECONDS = 0.1
-_POLL_SECONDS = 0.05
 _CLOSE_POLL_SECONDS = 0.001
 
 
@@ -41,27 +43,42 @@ class MemoryUse:
     staged_bytes: int
 
 
-class RunControl(Owner):
-    """Controls runs in progress: a time limit, a seed, and cancellation from any thread."""
+class States(AnyMutableMapping[str, Any]):
+    """The values that stay in a session from run to run, by name: the parameters of a Trainer, and values of its optimizer, such as
+    "NAME.mean" of adam. Reading one copies it to an array, and assignment copies an array to it. A parameter of 16 bits is the
+    rounding of the state "NAME.master": assign both."""
 
-    def __init__(self, timeout: float | None = None, seed: int | None = None, priority: int = 0) -> None:
-        handle = RunControlHandle()
-        raise_for(lib.mge_run_control_create(c.byref(handle)))
-        if timeout is not None:
-            lib.mge_run_control_set_timeout(handle, timeout)
-        if seed is not None:
-            lib.mge_run_control_set_seed(handle, seed)
-        if priority:
-            lib.mge_run_control_set_priority(handle, priority)
-        self._handle = handle
+    def __init__(self, session: "Session") -> None:
+        self._session = session
 
-    def cancel(self) -> None:
-        """Ends the runs in progress and every later one."""
-        lib.mge_run_control_cancel(self._open())
+    def _names(self) -> list[str]:
+        handle = self._session._open()
+        return [text(lib.mge_session_state_name(handle, i)) for i in range(lib.mge_session_state_count(handle))]
 
-    def reset(self) -> None:
-        """Allows runs again."""
-        lib.mge_run_control_reset(self._open())
+    def _read(self, name: str) -> TensorHandle:
+        out = TensorHandle()
+        raise_for(lib.mge_session_read_state(self._session._open(), name.encode(), c.byref(out)))
+        return out
+
+    def __getitem__(self, name: str) -> Any:
+        return to_value(self._read(name))
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        session = self._session._open()
+        handle = value._open() if isinstance(value, Tensor) else tensor_of(value, lib.mge_tensor_dtype(self._read(name)))
+        raise_for(lib.mge_session_write_state(session, name.encode(), handle))
+
+    def __delitem__(self, name: str) -> None:
+        raise UsageError(f"the state '{name}' belongs to the model; it can be changed, but not removed")
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return int(lib.mge_session_state_count(self._session._open()))
 
 
 class Session(Closable):
@@ -73,26 +90,26 @@ class Session(Closable):
     outputs: tuple[Value, ...]
 
     def __init__(self, model: str | os.PathLike[str] | bytes | BinaryIO, *, device: str | Context | None = None,
-                 threads: int = 0, settings: Settings | None = None, outputs: Sequence[str] | None = None,
+                 threads: int | None = None, settings: Settings | None = None, outputs: Sequence[str] | None = None,
                  outputs_on_device: bool = False, skip: Sequence[str] = (), runtime: Runtime | None = None,
                  data_folder: str | os.PathLike[str] | None = None, files: Mapping[str, bytes] | None = None) -> None:
-        """`device`: "gpu0,cpu0" is an order of preference, "gpu0+cpu0" splits the model. `settings`: dynamic ones for this
-        session. `outputs`: names of values that replace the model's outputs. `outputs_on_device`: runs return mge.Tensor
-        objects in the memory of the device instead of arrays. The model's external data is in `files`, by name, or in
-        `data_folder`, or in the folder of the model's file."""
+        """`device`: "gpu0,cpu0" is an order of preference, "gpu0+cpu0" splits the model. `threads`: of its runs; by default those
+        of the runtime's settings. `settings`: dynamic ones for this session. `outputs`: names of values that replace the model's
+        outputs. `outputs_on_device`: runs return mge.Tensor objects in the memory of the device instead of arrays. The model's
+        external data is in `files`, by name, or in `data_folder`, or in the folder of the model's file."""
         self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None, data_folder, files)
         if not outputs_on_device and self._runtime.quiet:
             self._call = new_call(self._open(), self.inputs, self.outputs)
 
-    def _load(self, model: Any, device: Any, threads: int, settings: Any, outputs: Any, outputs_on_device: bool, skip: Any,
-              runtime: Any, training: Any, data_folder: Any = None, files: Any = None) -> None:
+    def _load(self, model: Any, device: Any, threads: int | None, settings: Any, outputs: Any, outputs_on_device: bool, skip: Any,
+              runtime: Any, training: Any, data_folder: Any, files: Any) -> None:
         handle = SessionHandle()
         self._runtime = runtime or default_runtime()
         self._on_device = outputs_on_device
         self._last_seconds = float("inf")
         self._running: list[int] = []  # the threads that are in a run
         self._process = os.getpid()
-        options = SessionOptions(threads=threads, outputs_on_device=int(outputs_on_device))
+        options = SessionOptions(threads=threads or 0, outputs_on_device=int(outputs_on_device))
         if device is not None:
             options.device = str(device).encode()
         options.skip, options.skip_count = texts(skip)
@@ -113,14 +130,14 @@ class Session(Closable):
             source.path = os.fspath(model).encode()
         pieces = {name: bytes(data) for name, data in (files or {}).items()}
         source.file_count = len(pieces)
-        source.files = (ModelFile * len(pieces))(*((name.encode(), data, len(data)) for name, data in pieces.items()))
+        source.files = (ModelFile * len(pieces))(*[ModelFile(name.encode(), data, len(data)) for name, data in pieces.items()])
         handle.keeps = (model, pieces)  # outlive the session
         try:
             raise_for(lib.mge_session_load_from(self._runtime._open(), c.byref(source), c.byref(options), c.byref(handle)))
         finally:
             self._runtime.deliver()
-        self.inputs = _values(handle, "input")
-        self.outputs = _values(handle, "output")
+        self.inputs = _values(handle, _INPUT)
+        self.outputs = _values(handle, _OUTPUT)
         self._declared = {v.name: v for v in self.inputs}
         self._names = [v.name for v in self.outputs]
         self._handle = handle
@@ -164,14 +181,19 @@ class Session(Closable):
         return {text(lib.mge_session_metadata_key(handle, i)): text(lib.mge_session_metadata_value(handle, i))
                 for i in range(lib.mge_session_metadata_count(handle))}
 
+    @property
+    def states(self) -> States:
+        """The values that stay in the session from run to run."""
+        return States(self)
+
     # ---- runs
 
     def run(self, inputs: Any = None, /, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
             timeout: float | None = None, seed: int | None = None, **named: Any) -> dict[str, Any]:
         """Runs the model. `inputs`: a mapping from names to values, a list of all values in the order of the model, or the value
-        of a model's only input; or name them, as in run(x=array). Values are arrays, mge.Tensor objects, which may lie on the session's device, lists for sequences, dicts
-        for maps, None for an empty optional. Returns the outputs by name. `outputs`: only these are computed. `timeout`: limit
-        in seconds. Ctrl-C cancels the run."""
+        of a model's only input; or name them, as in run(x=array). Values are arrays, mge.Tensor objects, which may lie on the
+        session's device, lists for sequences, dicts for maps, None for an empty optional. Returns the outputs by name. `outputs`:
+        only these are computed. `timeout`: limit in seconds. Ctrl-C cancels the run."""
         call = self._call
         if call is not None and outputs is None and control is None and timeout is None and seed is None:
             result = call(inputs, named)
@@ -180,7 +202,7 @@ class Session(Closable):
         self._open()
         handles = handles_of(self._given(inputs, named), self._declared)
         names = self._names if outputs is None else list(outputs)
-        control = _control(control, timeout, seed)
+        control = control_of(control, timeout, seed)
         begin = time.monotonic()
         try:
             main = threading.main_thread()
@@ -193,7 +215,7 @@ class Session(Closable):
                 try:
                     while True:
                         try:
-                            return future.result(_POLL_SECONDS)
+                            return future.result(POLL_SECONDS)
                         except concurrent.futures.TimeoutError:
                             if future.done():
                                 raise
@@ -205,6 +227,28 @@ class Session(Closable):
             if call is not None:
                 call.is_long = self._last_seconds >= _LONG_SECONDS
             self._runtime.deliver()
+
+    def enqueue(self, inputs: Any = None, /, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
+                after: Sequence[EnqueuedRun] = (), **named: Any) -> EnqueuedRun:
+        """Starts a run without waiting for devices. `after`: runs that must have ended before this one begins; the device waits for
+        them. The other arguments are those of run(). A model that is not computed by the queues of devices alone runs to its end."""
+        session = self._open()
+        handles = handles_of(self._given(inputs, named), self._declared)
+        names = self._names if outputs is None else list(outputs)
+        given, options, fence = pointers(list(handles.values())), RunOptions(), FenceHandle()
+        options.input_names, _ = texts(handles)
+        options.output_names, _ = texts(names)
+        if control is not None:
+            options.control = control._open()
+        fences = [run._open() for run in after]
+        options.after, options.after_count = pointers(fences), len(fences)
+        results = (c.c_void_p * max(1, len(names)))()
+        try:
+            raise_for(lib.mge_session_run(session, given, len(handles), results, len(names), options, c.byref(fence)))
+        finally:
+            self._runtime.deliver()
+        values = {name: TensorHandle(results[i]) for i, name in enumerate(names)}
+        return EnqueuedRun(fence, values, (session, handles), self._on_device)
 
     def _given(self, inputs: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the inputs by name."""
@@ -263,7 +307,7 @@ class Session(Closable):
         """Runs without blocking the event loop. Cancelling the task cancels the run; closing the session does not."""
         session = self._open()
         handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
-        control = RunControl(timeout, seed, priority)
+        control = RunControl(timeout=timeout, seed=seed, priority=priority)
         loop = asyncio.get_running_loop()
         future: "asyncio.Future[dict[str, Any]]" = loop.create_future()
 
@@ -290,11 +334,12 @@ class Session(Closable):
 
     # ---- inputs
 
-    def example_inputs(self, *, seed: int = 0, shapes: Mapping[str, str] | None = None,
+    def example_inputs(self, *, seed: int = 0, shapes: Mapping[str, str] | None = None, variant: int = 0,
                        given: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], Any]:
         """Generates inputs, to try or to time the model: those that are not `given`. `shapes`: of some, such as {"x":
-        "1x3x224x224"}; other unknown dimensions are chosen to match. Returns the inputs and the report "mge.inputs/1" on them."""
-        session, options, out = self._open(), ExampleOptions(seed=seed), c.c_void_p()
+        "1x3x224x224"}; other unknown dimensions are chosen to match. `variant`: 0, floats in [-1, 1); 1, in (0, 1]; 2, all are 1.
+        Returns the inputs and the report "mge.inputs/1" on them."""
+        session, options, out = self._open(), ExampleOptions(seed=seed, variant=variant), c.c_void_p()
         options.shapes, options.shape_count = texts(setting_texts(shapes))
         handles = handles_of(given or {}, self._declared)
         for name in handles.keys() - self._declared.keys():
@@ -312,14 +357,27 @@ class Session(Closable):
         raise_for(lib.mge_session_read_input(session, list(self._declared).index(name), os.fspath(path).encode(), c.byref(out)))
         return to_value(out)
 
+    def read_output(self, name: str, path: str | os.PathLike[str]) -> Any:
+        """Reads a value of an output from a file, as read_input does: what a run should return."""
+        if name not in self._names:
+            raise UsageError(f"the model has no output '{name}'; its outputs are {self._names}")
+        session, out = self._open(), TensorHandle()
+        raise_for(lib.mge_session_read_output(session, self._names.index(name), os.fspath(path).encode(), c.byref(out)))
+        return to_value(out)
+
     # ---- reports
 
-    def plan(self, inputs: Any = None, /, *, why: bool = False, **named: Any) -> str:
-        """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons."""
+    def plan(self, inputs: Any = None, /, *, why: bool = False, profile: Profile | None = None, **named: Any) -> str:
+        """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons, `profile` the times that
+        it has measured."""
         session = self._open()
         handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
-        out = c.c_void_p()
-        raise_for(lib.mge_session_plan(session, pointers(handles), len(handles), b"text", int(why), c.byref(out)))
+        given, out = pointers(handles), c.c_void_p()
+        if profile is None:
+            raise_for(lib.mge_session_plan(session, given, len(handles), b"text", int(why), c.byref(out)))
+        else:
+            raise_for(lib.mge_session_plan_measured(session, given, len(handles), profile._open(), b"text", int(why),
+                                                    c.byref(out)))
         return take_text(out)
 
     def report(self, schema: str) -> Any:
@@ -334,80 +392,31 @@ class Session(Closable):
         return MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
 
 
-def _values(session: Handle, side: str) -> tuple[Value, ...]:
-    def get(what: str) -> Any:
-        return getattr(lib, f"mge_session_{side}_{what}")
+_INPUT = (lib.mge_session_input_count, lib.mge_session_input_name, lib.mge_session_input_kind, lib.mge_session_input_part_kind,
+          lib.mge_session_input_dtype, lib.mge_session_input_rank, lib.mge_session_input_dims, lib.mge_session_input_dim_name)
+_OUTPUT = (lib.mge_session_output_count, lib.mge_session_output_name, lib.mge_session_output_kind,
+           lib.mge_session_output_part_kind, lib.mge_session_output_dtype, lib.mge_session_output_rank,
+           lib.mge_session_output_dims, lib.mge_session_output_dim_name)
 
+
+def _values(session: Handle, side: Sequence[Any]) -> tuple[Value, ...]:
+    """Returns the inputs or the outputs. `side` is _INPUT or _OUTPUT."""
+    count, name, kind, part_kind, dtype, rank_of, dims_of, dim_name = side
     values = []
-    for i in range(get("count")(session)):
-        rank = get("rank")(session, i)
+    for i in range(count(session)):
+        rank = rank_of(session, i)
         shape = None
         if rank >= 0:
-            dims = get("dims")(session, i)
-            names = [text(get("dim_name")(session, i, axis)) for axis in range(rank)]
+            dims = dims_of(session, i)
+            names = [text(dim_name(session, i, axis)) for axis in range(rank)]
             shape = tuple(dims[axis] if dims[axis] >= 0 else names[axis] or None for axis in range(rank))
-        values.append(Value(text(get("name")(session, i)), KINDS[get("kind")(session, i)], dtype_name(get("dtype")(session, i)),
-                            shape, KINDS[get("part_kind")(session, i)]))
+        values.append(Value(text(name(session, i)), KINDS[kind(session, i)], dtype_name(dtype(session, i)), shape,
+                            KINDS[part_kind(session, i)]))
     return tuple(values)
 
 
-class Trainer(Session):
-    """A model that is trained: each step computes the loss of a batch and updates the parameters."""
-
-    def __init__(self, model: str | os.PathLike[str], *, loss: str = "cross_entropy", output: str = "",
-                 optimizer: str = "sgd", momentum: float = 0, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8,
-                 weight_decay: float = 0, clip_norm: float = 0, frozen: Sequence[str] = (), data_parallel: bool = False,
-                 device: str | Context | None = None, threads: int = 0, settings: Settings | None = None,
-                 runtime: Runtime | None = None) -> None:
-        """`loss`: "cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model computes. `output`: the
-        name of the output that is compared with the labels. `optimizer`: one that `mge train --help` lists, with the numbers
-        that it reads. `frozen`: initializers that keep their values. `data_parallel`: each of the devices, such as
-        "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole batch.
-        `clip_norm`: the limit of the norm of all gradients together; 0: none."""
-        training = TrainingOptions(loss=loss.encode(), optimizer=optimizer.encode(), momentum=momentum, beta1=betas[0],
-                                   beta2=betas[1], epsilon=epsilon, weight_decay=weight_decay, clip_norm=clip_norm,
-                                   data_parallel=int(data_parallel))
-        if output:
-            training.output = output.encode()
-        training.frozen, training.frozen_count = texts(frozen)
-        self._load(model, device, threads, settings, None, False, (), runtime, training)
-
-    def step(self, inputs: Mapping[str, Any] | None = None, *, labels: Any = None, learning_rate: float,
-             **named: Any) -> float:
-        """Trains on one batch. Returns its loss before the update."""
-        given = {**(inputs or {}), **named, "learning_rate": learning_rate}
-        if labels is not None:
-            given["labels"] = labels
-        first = self.outputs[0].name
-        return float(self.run(given, outputs=[first])[first])
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters."""
-        handle = self._open()
-        return tuple(text(lib.mge_session_parameter_name(handle, i)) for i in range(lib.mge_session_parameter_count(handle)))
-
-    def state(self, name: str) -> Any:
-        """Returns a copy of a parameter, or of a value of the optimizer, such as "NAME.mean" of adam."""
-        out = TensorHandle()
-        raise_for(lib.mge_session_read_state(self._open(), name.encode(), c.byref(out)))
-        return to_value(out)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model with its present parameters, completely or not at all."""
-        raise_for(lib.mge_session_save(self._open(), os.fspath(path).encode()))
-
-
-def _control(control: RunControl | None, timeout: float | None, seed: int | None) -> RunControl | None:
-    if timeout is None and seed is None:
-        return control
-    if control is not None:
-        raise UsageError("timeout and seed belong to the control if there is one")
-    return RunControl(timeout, seed)
-
-
-def run(model: str | os.PathLike[str] | bytes, inputs: Any = None, *,
-        device: str | Context | None = None, **named: Any) -> dict[str, Any]:
+def run(model: str | os.PathLike[str] | bytes, inputs: Any = None, /, *, device: str | Context | None = None,
+        **named: Any) -> dict[str, Any]:
     """Loads a model and runs it once: mge.run("model.onnx", x=array)."""
     with Session(model, device=device) as session:
         return session.run(inputs, **named)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes as c
 import functools
 import math
+import os
 from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
@@ -15,7 +16,8 @@ from ._native import dims_of, lib, text
 from .errors import UsageError, raise_for
 
 if TYPE_CHECKING:
-    from .runtime import Context
+    from .context import Context
+    from .runtime import Runtime
 
 _TYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
           11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128"}
@@ -56,15 +58,16 @@ def _number(dtype: str) -> int:
 # ---- tensors of arrays, and arrays of tensors
 
 
-def tensor_of(data: Any) -> TensorHandle:
-    """Returns a tensor of an array, or of what NumPy makes one of. It shares the array's memory if that is dense."""
-    array = np.asarray(data)
+def tensor_of(data: Any, number: int | None = None) -> TensorHandle:
+    """Returns a tensor of an array, or of what NumPy makes one of: of the type with this number, by default that of the array. It
+    shares the array's memory if that is dense and of the type."""
+    array = np.asarray(data, None if number is None else array_type(number))
     out = TensorHandle()
     if array.dtype.kind in "OUS":
         return _strings(array)
     if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "A"]).reshape(array.shape)
-    number = _NUMBERS.get(array.dtype)
+    number = _NUMBERS.get(array.dtype) if number is None else number
     if number is None and array.dtype.name == "bfloat16":
         number = _BFLOAT16
     if number is None:
@@ -140,7 +143,7 @@ def host_copy(handle: Handle, number: int, shape: Sequence[int]) -> TensorHandle
 
 def _place(device: "str | Context | None") -> "str | Context | None":
     """Returns where a new tensor goes: a context, the name of a device, or None for plain memory of the host."""
-    from .runtime import Context, scope
+    from .context import Context, scope
 
     if device is None:
         device = scope()
@@ -148,10 +151,11 @@ def _place(device: "str | Context | None") -> "str | Context | None":
 
 
 class Tensor(Closable):
-    """A dense tensor. `np.asarray(t)` shares the memory of the host, and copies that of a device. DLPack shares both. Arrays that
-    share the memory keep it, also when the tensor is closed."""
+    """A view of memory: its elements may be written, and everything that shares the memory sees that. (The tensors of eager mode,
+    mge.eager.EagerTensor, are immutable copies.) `np.asarray(t)` shares the memory of the host, and copies that of a device.
+    DLPack shares both. Arrays that share the memory keep it, also when the tensor is closed."""
 
-    def __init__(self, data: Any, device: "str | Context | None" = None, runtime: Any = None) -> None:
+    def __init__(self, data: Any, *, device: "str | Context | None" = None, runtime: "Runtime | None" = None) -> None:
         """Makes a tensor of an array, or of what NumPy makes one of. With a device, such as "gpu0", gpu(0) or cpu_pinned(0), or in a
         `with` statement of a context, it is a copy there. Otherwise, and for strings without a device, it shares the array's
         memory if that is dense."""
@@ -160,7 +164,7 @@ class Tensor(Closable):
         place = _place(device)
         if place is None or (device is None and self.dtype == "string"):
             return
-        self._handle = Tensor.empty(self.shape, self.dtype, place, runtime)._open()
+        self._handle = Tensor.empty(self.shape, self.dtype, device=place, runtime=runtime)._open()
         raise_for(lib.mge_tensor_copy(handle, self._handle))
 
     @classmethod
@@ -170,8 +174,8 @@ class Tensor(Closable):
         return tensor
 
     @classmethod
-    def empty(cls, shape: Sequence[int], dtype: str = "float32", device: "str | Context | None" = None,
-              runtime: Any = None) -> "Tensor":
+    def empty(cls, shape: Sequence[int], dtype: str = "float32", *, device: "str | Context | None" = None,
+              runtime: "Runtime | None" = None) -> "Tensor":
         """Makes a tensor: of zeros where the host can access them, else of undefined elements. `device` as for Tensor()."""
         from .runtime import default_runtime
 
@@ -184,10 +188,14 @@ class Tensor(Closable):
         return cls._of(out)
 
     @classmethod
-    def read(cls, path: str) -> "Tensor":
-        """Reads a .npy file, an array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb)."""
+    def read(cls, source: "str | os.PathLike[str] | bytes") -> "Tensor":
+        """Reads a .npy file, an array of a .npz file ("file.npz:name"), or an ONNX TensorProto (.pb). Bytes are those of a .npy
+        file."""
         out = TensorHandle()
-        raise_for(lib.mge_tensor_read(str(path).encode(), c.byref(out)))
+        if isinstance(source, bytes):
+            raise_for(lib.mge_tensor_read_npy_bytes(source, len(source), c.byref(out)))
+        else:
+            raise_for(lib.mge_tensor_read(os.fspath(source).encode(), c.byref(out)))
         return cls._of(out)
 
     @property
@@ -207,7 +215,7 @@ class Tensor(Closable):
     @property
     def context(self) -> "Context":
         """The context in which the elements lie; cpu(0) for plain memory of the host."""
-        from .runtime import Context
+        from .context import Context
 
         return Context._of(lib.mge_tensor_context(self._open()))
 
@@ -215,6 +223,16 @@ class Tensor(Closable):
     def address(self) -> int:
         """The address of the elements on the tensor's device."""
         return lib.mge_tensor_address(self._open()) or 0
+
+    @property
+    def page_locked(self) -> bool:
+        """Whether the elements lie in host memory that the copy queues of the device can access."""
+        return bool(lib.mge_tensor_page_locked(self._open()))
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return int(lib.mge_tensor_elements(self._open()))
 
     @property
     def nbytes(self) -> int:
@@ -244,16 +262,16 @@ class Tensor(Closable):
         handle = self._open()
         return Tensor._of(host_copy(handle, lib.mge_tensor_dtype(handle), shape_of(handle)))
 
-    def to(self, device: "str | Context", runtime: Any = None) -> "Tensor":
+    def to(self, device: "str | Context", *, runtime: "Runtime | None" = None) -> "Tensor":
         """Returns a copy in the memory of a device. `device` as for Tensor()."""
         handle = self._open()
-        other = Tensor.empty(self.shape, self.dtype, device, runtime)
+        other = Tensor.empty(self.shape, self.dtype, device=device, runtime=runtime)
         raise_for(lib.mge_tensor_copy(handle, other._open()))
         return other
 
-    def write(self, path: str) -> None:
+    def write(self, path: "str | os.PathLike[str]") -> None:
         """Writes a .npy file."""
-        raise_for(lib.mge_tensor_write_npy(self._open(), str(path).encode()))
+        raise_for(lib.mge_tensor_write_npy(self._open(), os.fspath(path).encode()))
 
     # ---- DLPack: https://dmlc.github.io/dlpack
 
@@ -267,7 +285,7 @@ class Tensor(Closable):
         return _dlpack.device_of(self._open())
 
     @classmethod
-    def from_dlpack(cls, source: Any, device: str | None = None, runtime: Any = None) -> "Tensor":
+    def from_dlpack(cls, source: Any, *, device: str | None = None, runtime: "Runtime | None" = None) -> "Tensor":
         """Shares the memory of another library's tensor. `device` is its name here; by default that of DLPack's number. A tensor that
         must not be written has read-only arrays."""
         from .runtime import default_runtime

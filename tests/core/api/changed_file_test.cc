@@ -81,7 +81,7 @@ TEST_F(ChangedFile, DoesNotEndUpInASavedTraining) {
   options.training = TrainingOptions();
   options.training->loss = "mse";
   Session session;
-  const Status loaded = Session::Load(runtime_, Path("m.onnx"), options, &session);
+  const Status loaded = Session::Load(runtime_, Path("m.onnx"), options).MoveTo(session);
   ASSERT_TRUE(loaded.ok()) << loaded.text();
   EXPECT_TRUE(session.Save(Path("saved.onnx")).ok());
   WriteModel("m.onnx", 2);

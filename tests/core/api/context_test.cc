@@ -30,7 +30,7 @@ class Contexts : public ::testing::Test {
     options.settings.push_back("select.strategy=heuristic");
     options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
     options.built_in_plugins = options.environment = false;
-    Expect(Runtime::Create(options, &runtime_));
+    Expect(Runtime::Create(options).MoveTo(runtime_));
   }
 
   // Loads the model total = state + x, y = relu(total) * total.
@@ -39,7 +39,7 @@ class Contexts : public ::testing::Test {
     Session session;
     SessionOptions options;
     options.device = device;
-    Expect(Session::LoadBytes(runtime_, model.data(), model.size(), options, &session));
+    Expect(Session::LoadBytes(runtime_, model.data(), model.size(), options).MoveTo(session));
     return session;
   }
 
@@ -47,28 +47,28 @@ class Contexts : public ::testing::Test {
 
   Tensor In(const Context& context, int64_t elements) {
     Tensor t;
-    Expect(Tensor::CreateOn(runtime_, context, MGE_DTYPE_F32, std::vector<int64_t>{elements}, &t));
+    Expect(Tensor::CreateOn(runtime_, context, MGE_DTYPE_F32, {elements}).MoveTo(t));
     return t;
   }
   Tensor InCurrent(int64_t elements) {
     Tensor t;
-    Expect(Tensor::CreateOn(runtime_, MGE_DTYPE_F32, std::vector<int64_t>{elements}, &t));
+    Expect(Tensor::CreateOn(runtime_, MGE_DTYPE_F32, {elements}).MoveTo(t));
     return t;
   }
   std::string Current() {
     Context context;
-    Expect(current_context(runtime_, &context));
+    Expect(current_context(runtime_).MoveTo(context));
     return context.ToString();
   }
   uint64_t FreeBytes(int device) {
-    uint64_t free = 0, total = 0;
-    Expect(gpu_memory_info(runtime_, device, &free, &total));
-    EXPECT_LE(free, total);
-    return free;
+    const Result<GpuMemory> memory = gpu_memory_info(runtime_, device);
+    Expect(memory.status());
+    EXPECT_LE(memory->free_bytes, memory->total_bytes);
+    return memory->free_bytes;
   }
   static uint64_t Staged(const Session& session) {
     mge_memory_facts facts = {};
-    Expect(session.Memory(&facts));
+    Expect(session.Memory().MoveTo(facts));
     return facts.staged_bytes;
   }
 
@@ -82,21 +82,21 @@ TEST_F(Contexts, AreATypeAndAnId) {
   EXPECT_EQ(cpu(), Context());
   EXPECT_FALSE(cpu_pinned() == cpu());
   Context parsed;
-  Expect(Context::Parse("gpu(1)", &parsed));
+  Expect(Context::Parse("gpu(1)").MoveTo(parsed));
   EXPECT_EQ(parsed, gpu(1));
-  Expect(Context::Parse("virtual1", &parsed));
+  Expect(Context::Parse("virtual1").MoveTo(parsed));
   EXPECT_EQ(parsed.ToString(), "virtual(1)");
 }
 
 TEST_F(Contexts, AreTheCurrentOneInsideAScope) {
   EXPECT_EQ(Current(), "cpu(0)");
   {
-    ContextScope outer(gpu(1));
+    const auto outer = ContextScope::Enter(gpu(1));
     Expect(outer.status());
     EXPECT_EQ(Current(), "gpu(1)");
     std::thread([&] { EXPECT_EQ(Current(), "cpu(0)"); }).join();  // a scope belongs to its thread
     {
-      ContextScope inner("cpu_pinned(0)");
+      const auto inner = ContextScope::Enter("cpu_pinned(0)");
       EXPECT_EQ(Current(), "cpu_pinned(0)");
     }
     EXPECT_EQ(Current(), "gpu(1)");
@@ -115,14 +115,14 @@ TEST_F(Contexts, MayBeLeftOpenByAThreadThatEnds) {
 
 TEST_F(Contexts, DecideWhereTensorsAndSessionsAre) {
   EXPECT_EQ(In(gpu(1), 6).context(), gpu(1));
-  ContextScope scope(gpu(1));
+  const auto scope = ContextScope::Enter(gpu(1));
   EXPECT_EQ(InCurrent(6).context(), gpu(1));
   EXPECT_EQ(In(cpu(), 6).context(), cpu());
   Session session = Load();
   EXPECT_EQ(session.device(0), "virtual1");
   const Tensor state = InCurrent(3), x = InCurrent(3);
   std::vector<Tensor> out;
-  Expect(session.Run({&state, &x}, &out));
+  Expect(session.Run({&state, &x}, out));
   EXPECT_EQ(Staged(session), out[0].bytes() + out[1].bytes());  // the inputs lie where the session runs
 }
 
@@ -151,24 +151,22 @@ TEST_F(Contexts, AreWordsForPlacesOfTensorsInC) {
   Expect(Status(mge_device_pop()));
   EXPECT_EQ(Status(mge_device_pop()).id(), 207);
   Tensor t;
-  EXPECT_EQ(Tensor::CreateOn(runtime_, "gpu0+gpu1", MGE_DTYPE_F32, dims, &t).id(), 501);
-  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu_pinned(virtul0)", MGE_DTYPE_F32, dims, &t).id(), 501);
+  EXPECT_EQ(Tensor::CreateOn(runtime_, "gpu0+gpu1", MGE_DTYPE_F32, dims).MoveTo(t).id(), 501);
+  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu_pinned(virtul0)", MGE_DTYPE_F32, dims).MoveTo(t).id(), 501);
 }
 
 TEST_F(Contexts, OfAnUnknownTypeOrDeviceAreErrors) {
-  ContextScope scope(Context("gpi", 0));
+  const auto scope = ContextScope::Enter(Context("gpi", 0));
   EXPECT_THAT(scope.status().text(), HasSubstr("gpi(0)"));
   EXPECT_THAT(scope.status().text(), HasSubstr("Did you mean \"gpu\"?"));
   EXPECT_EQ(Current(), "cpu(0)");
-  EXPECT_FALSE(ContextScope(Context("gpu", -1)).status().ok());
-  EXPECT_FALSE(ContextScope(Context(std::string(200, 'a'), 0)).status().ok());
-  EXPECT_FALSE(ContextScope(Context("", 0)).status().ok());
-  Tensor t;
-  const Status absent = Tensor::CreateOn(runtime_, gpu(7), MGE_DTYPE_F32, std::vector<int64_t>{1}, &t);
+  EXPECT_FALSE(ContextScope::Enter(Context("gpu", -1)).ok());
+  EXPECT_FALSE(ContextScope::Enter(Context(std::string(200, 'a'), 0)).ok());
+  EXPECT_FALSE(ContextScope::Enter(Context("", 0)).ok());
+  const Status absent = Tensor::CreateOn(runtime_, gpu(7), MGE_DTYPE_F32, {1}).status();
   EXPECT_THAT(absent.text(), HasSubstr("there are 2 devices"));
-  EXPECT_FALSE(Tensor::CreateOn(runtime_, cpu_pinned(7), MGE_DTYPE_F32, std::vector<int64_t>{1}, &t).ok());
-  uint64_t free = 0, total = 0;
-  EXPECT_FALSE(gpu_memory_info(runtime_, 7, &free, &total).ok());
+  EXPECT_FALSE(Tensor::CreateOn(runtime_, cpu_pinned(7), MGE_DTYPE_F32, {1}).ok());
+  EXPECT_FALSE(gpu_memory_info(runtime_, 7).ok());
   EXPECT_FALSE(gpu(7).empty_cache(runtime_).ok());
 }
 
@@ -187,14 +185,14 @@ TEST_F(Contexts, EmptyTheCacheOfWhatIdleRunsKeep) {
   Session session = Load("gpu0");
   std::vector<float> numbers(1'000'000, 1.0F);
   Tensor x;
-  Expect(Tensor::OfSpan<float>(std::vector<int64_t>{1'000'000}, numbers, &x));
+  Expect(Tensor::Of<float>(std::vector<int64_t>{1'000'000}, numbers).MoveTo(x));
   std::vector<Tensor> out;
   const uint64_t before = FreeBytes(0);
-  Expect(session.Run({&x, &x}, &out));
+  Expect(session.Run({&x, &x}, out));
   EXPECT_LE(FreeBytes(0), before - 8'000'000);
   Expect(gpu(0).empty_cache(runtime_));
   EXPECT_GE(FreeBytes(0), before - 100'000);
-  Expect(session.Run({&x, &x}, &out));  // the session takes new memory
+  Expect(session.Run({&x, &x}, out));  // the session takes new memory
   EXPECT_THAT(out[0].data<float>().first(3), Each(2.0F));
 }
 
@@ -208,28 +206,28 @@ TEST_F(Contexts, OfPinnedTensorsAreBoundWithoutStaging) {
   std::fill_n(static_cast<float*>(x.raw_data()), n, 2.0F);
   std::vector<Tensor> out;
   {
-    ContextScope scope(cpu_pinned());
+    const auto scope = ContextScope::Enter(cpu_pinned());
     for (size_t i = 0; i < session.output_count(); ++i) out.push_back(InCurrent(n));
   }
-  Expect(session.Run({&state, &x}, &out));
+  Expect(session.Run({&state, &x}, out));
   EXPECT_EQ(Staged(session), 0u);
   EXPECT_THAT(out[0].data<float>(), Each(3.0F));
 
   std::vector<Tensor> plain;
   Tensor a = In(cpu(), n), b = In(cpu(), n);
-  Expect(session.Run({&a, &b}, &plain));
+  Expect(session.Run({&a, &b}, plain));
   EXPECT_EQ(Staged(session), 4 * a.bytes());
 }
 
 TEST_F(Contexts, OfPinnedMemoryRunOnTheCpuAndLockItsOutputs) {
-  ContextScope scope(cpu_pinned());
+  const auto scope = ContextScope::Enter(cpu_pinned());
   Session session = Load();
   EXPECT_EQ(session.device(0), "cpu0");
   Tensor x;
-  Expect(Tensor::Of<float>({2}, {1, 2}, &x));
+  Expect(Tensor::Of<float>({2}, {1, 2}).MoveTo(x));
   for (int run = 0; run < 2; ++run) {
     std::vector<Tensor> out;
-    Expect(session.Run({&x, &x}, &out));
+    Expect(session.Run({&x, &x}, out));
     EXPECT_EQ(out[0].context(), cpu_pinned());
     EXPECT_TRUE(out[1].page_locked());
     EXPECT_THAT(out[0].data<float>(), ElementsAre(2, 4));
@@ -246,7 +244,7 @@ TEST_F(Contexts, OfPinnedMemoryAreOrdinaryMemoryWithoutAGpu) {
 
 TEST_F(Contexts, AreOnDevicesThatAProgramListsOneByOne) {
   std::vector<mge_device_facts> devices;
-  Expect(runtime_.Devices(&devices));
+  Expect(runtime_.Devices().MoveTo(devices));
   const auto at =
       std::find_if(devices.begin(), devices.end(), [](const auto& d) { return d.name == std::string("virtual1"); });
   ASSERT_NE(at, devices.end());
@@ -269,16 +267,19 @@ class Streams : public Contexts {
     Tensor x = In(cpu(), 2);
     std::atomic<int> inside{0}, most{0}, ended{0};
     for (Session& session : sessions) {
-      Expect(session.Run({&x, &x}, nullptr, {.done = [&](Status status, std::vector<Tensor> outputs) {
-                           Expect(status);
-                           EXPECT_EQ(outputs.size(), 2u);
-                           const int now = ++inside;
-                           if (now > most) most = now;
-                           const auto end = std::chrono::steady_clock::now() + patience;
-                           while (most < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-                           --inside;
-                           ++ended;
-                         }}));
+      Expect(session
+                 .Run({&x, &x}, {.done =
+                                     [&](Result<std::vector<Tensor>> outputs) {
+                                       Expect(outputs.status());
+                                       EXPECT_EQ(outputs->size(), 2u);
+                                       const int now = ++inside;
+                                       if (now > most) most = now;
+                                       const auto end = std::chrono::steady_clock::now() + patience;
+                                       while (most < 2 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+                                       --inside;
+                                       ++ended;
+                                     }})
+                 .status());
     }
     while (ended < 2) std::this_thread::yield();
     return most;
@@ -298,23 +299,23 @@ TEST_F(Streams, OrderEnqueuedRuns) {
   Session session = Load("gpu0:1");
   Tensor total = In(gpu(0), 1000), one;
   std::vector<float> ones(1000, 1.0F);
-  Expect(Tensor::OfSpan<float>(std::vector<int64_t>{1000}, ones, &one));
+  Expect(Tensor::Of<float>(std::vector<int64_t>{1000}, ones).MoveTo(one));
   Tensor zero;
   std::vector<float> zeros(1000, 0.0F);
-  Expect(Tensor::OfSpan<float>(std::vector<int64_t>{1000}, zeros, &zero));
-  Expect(zero.CopyTo(&total));
+  Expect(Tensor::Of<float>(std::vector<int64_t>{1000}, zeros).MoveTo(zero));
+  Expect(zero.CopyTo(total));
   Tensor x = In(gpu(0), 1000);
-  Expect(one.CopyTo(&x));
+  Expect(one.CopyTo(x));
   // Each run reads the total that the run before it writes, although no fence orders them.
   std::vector<RunFence> fences(50);
   for (RunFence& fence : fences) {
     std::vector<Tensor> out;
-    Expect(session.Run({&total, &x}, &out, {.fence = &fence}));
+    Expect(session.Run({&total, &x}, out, {.fence = &fence}));
     total = std::move(out[0]);
   }
   Expect(fences.back().Wait());
   Tensor host;
-  Expect(total.ToHost(&host));
+  Expect(total.ToHost().MoveTo(host));
   EXPECT_THAT(host.data<float>(), Each(50.0F));
 }
 
@@ -325,7 +326,7 @@ TEST_F(Streams, DoNotPassTheFailureOfARunToTheNextOne) {
   std::vector<RunFence> fences(3);
   for (RunFence& fence : fences) {
     std::vector<Tensor> out;
-    Expect(session.Run({&x, &x}, &out, {.fence = &fence}));
+    Expect(session.Run({&x, &x}, out, {.fence = &fence}));
   }
   EXPECT_FALSE(fences[0].Wait().ok());
   Expect(fences[1].Wait());
@@ -341,13 +342,16 @@ TEST_F(Streams, OrderAsynchronousAndEnqueuedRuns) {
     std::vector<Tensor> out;
     RunFence fence;
     bool ended = false;
-    auto enqueue = [&] { Expect(session.Run({&x, &x}, &out, {.fence = &fence})); };
+    auto enqueue = [&] { Expect(session.Run({&x, &x}, out, {.fence = &fence})); };
     if (enqueue_first) enqueue();
-    Expect(session.Run({&x, &x}, nullptr, {.done = [&](Status status, std::vector<Tensor>) {
-                         Expect(status);
-                         if (enqueue_first) Expect(fence.WaitFor(0, &ended));
-                         called = true;
-                       }}));
+    Expect(session
+               .Run({&x, &x}, {.done =
+                                   [&](Result<std::vector<Tensor>> outputs) {
+                                     Expect(outputs.status());
+                                     if (enqueue_first) Expect(fence.WaitFor(0).MoveTo(ended));
+                                     called = true;
+                                   }})
+               .status());
     if (!enqueue_first) {
       enqueue();
       EXPECT_TRUE(called);
@@ -364,7 +368,7 @@ TEST_F(Streams, OfCpuDefaultRunInTheCallersThread) {
   EXPECT_EQ(session.threads(), 1);
   Tensor x = In(cpu(), 2);
   std::thread::id where;
-  Expect(session.Run({&x, &x}, nullptr, {.done = [&](Status, std::vector<Tensor>) { where = std::this_thread::get_id(); }}));
+  Expect(session.Run({&x, &x}, {.done = [&](auto) { where = std::this_thread::get_id(); }}).status());
   EXPECT_EQ(where, std::this_thread::get_id());
 }
 
@@ -374,7 +378,7 @@ TEST_F(Streams, AndTheDefaultDeviceAreCheckedWhenTheRuntimeIsMade) {
     options.settings = {std::string("MGE_DEFAULT_DEVICE=") + bad};
     options.built_in_plugins = options.environment = false;
     Runtime runtime;
-    const Status made = Runtime::Create(options, &runtime);
+    const Status made = Runtime::Create(options).MoveTo(runtime);
     EXPECT_EQ(made.id(), 501) << bad << made.text();
     EXPECT_THAT(made.text(), HasSubstr(bad));
   }

@@ -28,7 +28,7 @@ class DeviceTensors : public ::testing::Test {
     options.settings.insert(options.settings.end(), settings.begin(), settings.end());
     options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
     options.built_in_plugins = options.environment = false;
-    Expect(Runtime::Create(options, &runtime_));
+    Expect(Runtime::Create(options).MoveTo(runtime_));
     session_ = LoadOn("virtual0");
   }
 
@@ -39,7 +39,7 @@ class DeviceTensors : public ::testing::Test {
     SessionOptions options;
     options.device = device;
     options.outputs_on_device = outputs_on_device;
-    Expect(Session::LoadBytes(runtime_, model.data(), model.size(), options, &session));
+    Expect(Session::LoadBytes(runtime_, model.data(), model.size(), options).MoveTo(session));
     return session;
   }
 
@@ -47,24 +47,24 @@ class DeviceTensors : public ::testing::Test {
 
   Tensor Host(std::initializer_list<float> values) {
     Tensor t;
-    Expect(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values, &t));
+    Expect(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values).MoveTo(t));
     return t;
   }
   Tensor On(const std::string& device, std::initializer_list<float> values) {
     Tensor t;
     const int64_t dims[] = {static_cast<int64_t>(values.size())};
-    Expect(Tensor::CreateOn(runtime_, device, MGE_DTYPE_F32, dims, &t));
-    Expect(Host(values).CopyTo(&t));
+    Expect(Tensor::CreateOn(runtime_, device, MGE_DTYPE_F32, dims).MoveTo(t));
+    Expect(Host(values).CopyTo(t));
     return t;
   }
   static std::vector<float> Values(const Tensor& t) {
     Tensor host;
-    Expect(t.ToHost(&host));
+    Expect(t.ToHost().MoveTo(host));
     return {host.data<float>().begin(), host.data<float>().end()};
   }
   static uint64_t Staged(const Session& session) {
     mge_memory_facts facts = {};
-    Expect(session.Memory(&facts));
+    Expect(session.Memory().MoveTo(facts));
     return facts.staged_bytes;
   }
 
@@ -75,7 +75,7 @@ class DeviceTensors : public ::testing::Test {
 TEST_F(DeviceTensors, AreBoundWithoutStaging) {
   const Tensor state = On("virtual0", {1, 2, 3}), x = On("virtual0", {10, -20, 30});
   std::vector<Tensor> out;
-  Expect(session_.Run({&state, &x}, &out));
+  Expect(session_.Run({&state, &x}, out));
   EXPECT_EQ(out[0].device(), "virtual0");
   EXPECT_EQ(out[0].raw_data(), nullptr);  // the host cannot access it
   EXPECT_TRUE(out[0].data<float>().empty());
@@ -85,7 +85,7 @@ TEST_F(DeviceTensors, AreBoundWithoutStaging) {
 
   std::vector<Tensor> again;
   const Tensor plain = Host({10, -20, 30});
-  Expect(session_.Run({&state, &plain}, &again));
+  Expect(session_.Run({&state, &plain}, again));
   EXPECT_THAT(Values(again[0]), ElementsAre(11, -18, 33));
   EXPECT_EQ(Staged(session_), 12u);
 }
@@ -95,7 +95,7 @@ TEST_F(DeviceTensors, AreWrittenInPlaceAsOutputs) {
   std::vector<Tensor> out(2);
   out[0] = On("virtual0", {0, 0, 0});
   void* const address = out[0].address();
-  Expect(session_.Run({&state, &x}, &out));
+  Expect(session_.Run({&state, &x}, out));
   EXPECT_EQ(out[0].address(), address);
   EXPECT_THAT(Values(out[0]), ElementsAre(5, 7, 9));
 }
@@ -105,7 +105,7 @@ TEST_F(DeviceTensors, KeepStateBetweenRuns) {
   const Tensor x = On("virtual0", {1, 2});
   for (int i = 0; i < 6; ++i) {  // addresses change in every run, so records of earlier runs must not be replayed
     std::vector<Tensor> out;
-    Expect(session_.Run({&state, &x}, &out));
+    Expect(session_.Run({&state, &x}, out));
     state = std::move(out[0]);
   }
   EXPECT_THAT(Values(state), ElementsAre(6, 12));
@@ -117,8 +117,8 @@ TEST_F(DeviceTensors, MayBeTheSameInEveryRun) {
   Tensor x = On("virtual0", {1, 2});
   std::vector<Tensor> out;
   for (float i = 0; i < 5; ++i) {  // the third run and later ones replay a record
-    Expect(Host({i, i}).CopyTo(&x));
-    Expect(session_.Run({&state, &x}, &out));
+    Expect(Host({i, i}).CopyTo(x));
+    Expect(session_.Run({&state, &x}, out));
     EXPECT_THAT(Values(out[0]), ElementsAre(1 + i, 2 + i));
   }
 }
@@ -129,7 +129,7 @@ TEST_F(DeviceTensors, InPageLockedMemoryAreNotStaged) {
   EXPECT_TRUE(state.page_locked());
   std::vector<Tensor> out(2);
   out[0] = On("cpu_pinned(virtual0)", {0, 0});
-  for (int i = 0; i < 4; ++i) Expect(session_.Run({&state, &x}, &out));
+  for (int i = 0; i < 4; ++i) Expect(session_.Run({&state, &x}, out));
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
   EXPECT_THAT(Values(out[1]), ElementsAre(16, 36));
   EXPECT_EQ(Staged(session_), 0u);
@@ -139,12 +139,12 @@ TEST_F(DeviceTensors, AreCopiedBetweenAnyTwoPlaces) {
   const Tensor first = On("virtual0", {1, 2, 3});
   Tensor second = On("virtual1", {0, 0, 0}), third = On("virtual1", {0, 0, 0}),
          locked = On("cpu_pinned(virtual0)", {0, 0, 0});
-  Expect(first.CopyTo(&second));
-  Expect(second.CopyTo(&third));
-  Expect(third.CopyTo(&locked));
+  Expect(first.CopyTo(second));
+  Expect(second.CopyTo(third));
+  Expect(third.CopyTo(locked));
   EXPECT_THAT(locked.data<float>(), ElementsAre(1, 2, 3));
   Tensor shorter = On("virtual1", {0, 0});
-  const Status status = first.CopyTo(&shorter);
+  const Status status = first.CopyTo(shorter);
   EXPECT_EQ(status.id(), 305);
   EXPECT_THAT(std::string(status.text()), HasSubstr("the source is float32[3], the destination float32[2]"));
 }
@@ -152,13 +152,13 @@ TEST_F(DeviceTensors, AreCopiedBetweenAnyTwoPlaces) {
 TEST_F(DeviceTensors, OfManyMegabytesAreCopiedBetweenDevices) {
   const int64_t dims[] = {(9 << 20) / 4 + 3};
   Tensor sent, first, second, got;
-  Expect(Tensor::Create(MGE_DTYPE_F32, dims, &sent));
+  Expect(Tensor::Create(MGE_DTYPE_F32, dims).MoveTo(sent));
   for (size_t i = 0; i < sent.data<float>().size(); ++i) sent.data<float>()[i] = static_cast<float>(i % 10'007);
-  Expect(Tensor::CreateOn(runtime_, "virtual0", MGE_DTYPE_F32, dims, &first));
-  Expect(Tensor::CreateOn(runtime_, "virtual1", MGE_DTYPE_F32, dims, &second));
-  Expect(sent.CopyTo(&first));
-  Expect(first.CopyTo(&second));
-  Expect(second.ToHost(&got));
+  Expect(Tensor::CreateOn(runtime_, "virtual0", MGE_DTYPE_F32, dims).MoveTo(first));
+  Expect(Tensor::CreateOn(runtime_, "virtual1", MGE_DTYPE_F32, dims).MoveTo(second));
+  Expect(sent.CopyTo(first));
+  Expect(first.CopyTo(second));
+  Expect(second.ToHost().MoveTo(got));
   EXPECT_EQ(std::memcmp(got.raw_data(), sent.raw_data(), sent.bytes()), 0);
 }
 
@@ -168,7 +168,7 @@ TEST_F(DeviceTensors, OfASessionOnTwoDevicesMayLieOnEither) {
   EXPECT_EQ(both.device(1), "virtual1");
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual1", {3, 4});
   std::vector<Tensor> out;
-  Expect(both.Run({&state, &x}, &out));
+  Expect(both.Run({&state, &x}, out));
   EXPECT_THAT(Values(out[0]), ElementsAre(4, 6));
   EXPECT_EQ(Staged(both), 0u);
 }
@@ -176,20 +176,20 @@ TEST_F(DeviceTensors, OfASessionOnTwoDevicesMayLieOnEither) {
 TEST_F(DeviceTensors, OfAnotherDeviceAreRefused) {
   const Tensor state = On("virtual1", {1, 2}), x = Host({3, 4});
   std::vector<Tensor> out;
-  const Status status = session_.Run({&state, &x}, &out);
+  const Status status = session_.Run({&state, &x}, out);
   EXPECT_EQ(status.id(), 307);
   EXPECT_THAT(std::string(status.text()), HasSubstr("input 'state' lies on device virtual1"));
   EXPECT_THAT(std::string(status.text()), HasSubstr("the session uses virtual0"));
   Session cpu = LoadOn("cpu0");
-  EXPECT_EQ(cpu.Run({&state, &x}, &out).id(), 307);
+  EXPECT_EQ(cpu.Run({&state, &x}, out).id(), 307);
   const Tensor good = On("virtual0", {1, 2});
   std::vector<Tensor> wrong(2);
   wrong[0] = On("virtual1", {0, 0});
-  EXPECT_THAT(std::string(session_.Run({&good, &x}, &wrong).text()), HasSubstr("output 'total' lies on device virtual1"));
+  EXPECT_THAT(std::string(session_.Run({&good, &x}, wrong).text()), HasSubstr("output 'total' lies on device virtual1"));
   wrong[0] = On("virtual0", {0, 0, 0});
-  EXPECT_EQ(session_.Run({&good, &x}, &wrong).id(), 307);
+  EXPECT_EQ(session_.Run({&good, &x}, wrong).id(), 307);
   wrong[0] = Tensor();
-  Expect(session_.Run({&good, &x}, &wrong));  // the session still works
+  Expect(session_.Run({&good, &x}, wrong));  // the session still works
 }
 
 TEST_F(DeviceTensors, ThatWereReleasedAreRefused) {
@@ -222,7 +222,7 @@ TEST_F(DeviceTensors, MustNotBeInputAndOutputOfOneRun) {
   const Tensor x = Host({3, 4});
   std::vector<Tensor> out(2);
   out[0] = On("virtual0", {1, 2});
-  const Status status = session_.Run({&out[0], &x}, &out);
+  const Status status = session_.Run({&out[0], &x}, out);
   EXPECT_THAT(std::string(status.text()), HasSubstr("output 'total' is given the memory of input 'state'"));
 }
 
@@ -242,10 +242,10 @@ TEST_F(DeviceTensors, OnACpuAreHostMemory) {
   EXPECT_EQ(state.device(), "cpu0");
   EXPECT_THAT(state.data<float>(), ElementsAre(1, 2));
   std::vector<Tensor> out;
-  Expect(cpu.Run({&state, &x}, &out));
+  Expect(cpu.Run({&state, &x}, out));
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
   Tensor locked;
-  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu_pinned(cpu0)", MGE_DTYPE_F32, {}, &locked).id(), 502);
+  EXPECT_EQ(Tensor::CreateOn(runtime_, "cpu_pinned(cpu0)", MGE_DTYPE_F32, {}).status().id(), 502);
 }
 
 TEST_F(DeviceTensors, UseMemoryOfTheCallerAndReleaseItOnce) {
@@ -259,7 +259,7 @@ TEST_F(DeviceTensors, UseMemoryOfTheCallerAndReleaseItOnce) {
   {
     const Tensor state(wrapped);
     std::vector<Tensor> out;
-    Expect(session_.Run({&state, &x}, &out));
+    Expect(session_.Run({&state, &x}, out));
     EXPECT_THAT(Values(out[0]), ElementsAre(4, 6));
     EXPECT_EQ(released, 0);
   }
@@ -294,7 +294,7 @@ TEST_F(DeviceTensors, TravelThroughDlpack) {
   Expect(Status(mge_tensor_from_dlpack(runtime_.get(), "virtual0", managed, &back)));
   const Tensor state(back);
   std::vector<Tensor> out;
-  Expect(session_.Run({&state, &x}, &out));
+  Expect(session_.Run({&state, &x}, out));
   EXPECT_THAT(Values(out[0]), ElementsAre(4, 6));
 }
 
@@ -342,7 +342,7 @@ TEST_F(DeviceTensors, OfTwoRuntimesWithEqualAddressesAreCopied) {
   const Session other_session = std::move(session_);
   Start({});
   Tensor second = On("virtual0", {0, 0, 0});
-  Expect(first.CopyTo(&second));
+  Expect(first.CopyTo(second));
   EXPECT_THAT(Values(second), ElementsAre(1, 2, 3));
 }
 
@@ -359,15 +359,15 @@ TEST_F(DeviceTensors, OfEnqueuedRunsAreReadyWhenTheFenceIsReached) {
   Start({"virtual.launch_latency=20000"});
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> warm;
-  Expect(session_.Run({&state, &x}, &warm));
+  Expect(session_.Run({&state, &x}, warm));
   std::vector<Tensor> out;
   RunFence fence;
-  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
+  Expect(session_.Run({&state, &x}, out, {.fence = &fence}));
   bool reached = true;
-  Expect(fence.WaitFor(0, &reached));
+  Expect(fence.WaitFor(0).MoveTo(reached));
   EXPECT_FALSE(reached);
   Expect(fence.Wait());
-  Expect(fence.WaitFor(0, &reached));
+  Expect(fence.WaitFor(0).MoveTo(reached));
   EXPECT_TRUE(reached);
   EXPECT_THAT(Values(out[0]), ElementsAre(4, 6));
 }
@@ -381,9 +381,9 @@ TEST_F(DeviceTensors, MayBeReleasedWhileARunUsesThem) {
     std::vector<Tensor> out;
     RunFence next;
     if (last) {
-      Expect(session_.Run({&state, &x}, &out, {.after = {&last}, .fence = &next}));
+      Expect(session_.Run({&state, &x}, out, {.after = {&last}, .fence = &next}));
     } else {
-      Expect(session_.Run({&state, &x}, &out, {.fence = &next}));
+      Expect(session_.Run({&state, &x}, out, {.fence = &next}));
     }
     state = std::move(out[0]);
     last = std::move(next);
@@ -397,11 +397,11 @@ TEST_F(DeviceTensors, OfOneSessionMayBeInputsOfAnother) {
   const Tensor state = On("virtual0", {1, 2}), x = Host({3, 4});
   std::vector<Tensor> first, second;
   RunFence one, two, three;
-  Expect(session_.Run({&state, &x}, &first, {.fence = &one}));
-  Expect(other.Run({&first[0], &x}, &second, {.after = {&one}, .fence = &two}));
+  Expect(session_.Run({&state, &x}, first, {.fence = &one}));
+  Expect(other.Run({&first[0], &x}, second, {.after = {&one}, .fence = &two}));
   std::vector<Tensor> third;
   const Tensor plain = Host({1, 1});
-  Expect(cpu.Run({&plain, &x}, &third, {.after = {&two}, .fence = &three}));  // runs to its end, after the others
+  Expect(cpu.Run({&plain, &x}, third, {.after = {&two}, .fence = &three}));  // runs to its end, after the others
   EXPECT_THAT(third[0].data<float>(), ElementsAre(4, 5));
   EXPECT_THAT(Values(second[0]), ElementsAre(7, 10));
 }
@@ -411,14 +411,14 @@ TEST_F(DeviceTensors, OfAFailedRunMakeDependentRunsFail) {
   const Tensor s = On("virtual0", {1, 2}), y = On("virtual0", {3, 4});
   std::vector<Tensor> out, more;
   RunFence one, two;
-  Expect(session_.Run({&s, &y}, &out, {.fence = &one}));
-  Expect(session_.Run({&s, &y}, &more, {.after = {&one}, .fence = &two}));
+  Expect(session_.Run({&s, &y}, out, {.fence = &one}));
+  Expect(session_.Run({&s, &y}, more, {.after = {&one}, .fence = &two}));
   const Status failed = two.Wait();
   EXPECT_EQ(failed.exit_code(), one.Wait().exit_code());
   EXPECT_FALSE(failed.ok());
   EXPECT_THAT(std::string(failed.text()), HasSubstr("virtual0"));
   std::vector<Tensor> good;
-  Expect(session_.Run({&s, &y}, &good));  // the session still works
+  Expect(session_.Run({&s, &y}, good));  // the session still works
   EXPECT_THAT(Values(good[0]), ElementsAre(4, 6));
 }
 
@@ -427,11 +427,11 @@ TEST_F(DeviceTensors, AreTheOnlyOutputsOfEnqueuedRuns) {
   std::vector<Tensor> out(2);
   out[0] = Host({0, 0});
   RunFence fence;
-  const Status status = session_.Run({&state, &x}, &out, {.fence = &fence});
+  const Status status = session_.Run({&state, &x}, out, {.fence = &fence});
   EXPECT_EQ(status.id(), 307);
   EXPECT_THAT(std::string(status.text()), HasSubstr("output 'total' of an enqueued run is in plain host memory"));
   out[0] = On("cpu_pinned(virtual0)", {0, 0});
-  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
+  Expect(session_.Run({&state, &x}, out, {.fence = &fence}));
   Expect(fence.Wait());
   EXPECT_THAT(out[0].data<float>(), ElementsAre(4, 6));
 }
@@ -442,7 +442,7 @@ TEST_F(DeviceTensors, HaveFencesWhoseReleaseDoesNotWaitAndWhoseRunsEndBeforeThei
   std::vector<Tensor> out(2);
   out[0] = On("cpu_pinned(virtual0)", {0, 0});
   RunFence fence;
-  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
+  Expect(session_.Run({&state, &x}, out, {.fence = &fence}));
   fence = RunFence();
   EXPECT_THAT(out[0].data<float>(), ElementsAre(0, 0));  // the run still waits for its first kernel
   session_ = Session();
@@ -454,16 +454,16 @@ TEST_F(DeviceTensors, OfPostedRunsAreBoundByNameAfterOtherRuns) {
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> first, second(1);
   RunFence fence;
-  Expect(session_.Run({&state, &x}, &first, {.fence = &fence}));
+  Expect(session_.Run({&state, &x}, first, {.fence = &fence}));
   second[0] = Host({0, 0});
   std::promise<std::vector<Tensor>> ended;
-  Expect(session_.Run({&x, &first[0]}, &second,
+  Expect(session_.Run({&x, &first[0]}, second,
                       {.input_names = {"x", "state"},
                        .output_names = {"total"},
                        .after = {&fence},
-                       .done = [&](Status status, std::vector<Tensor> outputs) {
-                         Expect(status);
-                         ended.set_value(std::move(outputs));
+                       .done = [&](Result<std::vector<Tensor>> outputs) {
+                         Expect(outputs.status());
+                         ended.set_value(*std::move(outputs));
                        }}));
   const std::vector<Tensor> results = ended.get_future().get();
   ASSERT_EQ(results.size(), 1u);
@@ -474,7 +474,7 @@ TEST_F(DeviceTensors, OfPostedRunsAreBoundByNameAfterOtherRuns) {
 TEST_F(DeviceTensors, OfOneRunGoToAFenceOrACallback) {
   const Tensor state = Host({1, 2}), x = Host({3, 4});
   RunFence fence;
-  const Status status = session_.Run({&state, &x}, nullptr, {.fence = &fence, .done = [](Status, std::vector<Tensor>) {}});
+  const Status status = session_.Run({&state, &x}, {.fence = &fence, .done = [](auto) {}}).status();
   EXPECT_THAT(std::string(status.text()), HasSubstr("a run has one of these: a fence, the callback 'done', an inbox"));
 }
 
@@ -482,12 +482,12 @@ TEST_F(DeviceTensors, OfAnotherRuntimeHaveFencesThatRunsRefuse) {
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> out, more;
   RunFence fence, none;
-  Expect(session_.Run({&state, &x}, &out, {.fence = &fence}));
+  Expect(session_.Run({&state, &x}, out, {.fence = &fence}));
   const Runtime first = std::move(runtime_);
   const Session session = std::move(session_);
   Start({});
   const Tensor s = On("virtual0", {1, 2}), y = On("virtual0", {3, 4});
-  const Status status = session_.Run({&s, &y}, &more, {.after = {&fence}, .fence = &none});
+  const Status status = session_.Run({&s, &y}, more, {.after = {&fence}, .fence = &none});
   EXPECT_EQ(status.id(), 207);
   EXPECT_THAT(std::string(status.text()), HasSubstr("a fence of another runtime"));
 }

@@ -23,7 +23,7 @@ class ModelFolder : public testing::Test {
     RuntimeOptions options;
     options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
     options.built_in_plugins = options.environment = false;
-    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    ASSERT_TRUE(Runtime::Create(options).MoveTo(runtime_).ok());
   }
   void TearDown() override { std::filesystem::remove_all(root_); }
 
@@ -34,16 +34,16 @@ class ModelFolder : public testing::Test {
   Status Load(const std::string& name, Session* out, const std::string& device = "cpu0") {
     SessionOptions options;
     options.device = device;
-    return Session::Load(runtime_, Path(name), options, out);
+    return Session::Load(runtime_, Path(name), options).MoveTo(*out);
   }
   // Runs a model of LargeWeights() with `rows` rows of ones and this row of its table.
   static Status RunRows(Session& session, int64_t size, int64_t rows, int64_t row, std::vector<Tensor>* outputs) {
     Tensor x, index;
     const int64_t dims[] = {rows, size};
     const std::vector<float> ones(static_cast<size_t>(rows * size), 1);
-    EXPECT_TRUE(Tensor::OfSpan<float>(dims, ones, &x).ok());
-    EXPECT_TRUE(Tensor::Of<int64_t>({1}, {row}, &index).ok());
-    return session.Run({&x, &index}, outputs);
+    EXPECT_TRUE(Tensor::Of<float>(dims, ones).MoveTo(x).ok());
+    EXPECT_TRUE(Tensor::Of<int64_t>({1}, {row}).MoveTo(index).ok());
+    return session.Run({&x, &index}, *outputs);
   }
 
   std::filesystem::path root_;

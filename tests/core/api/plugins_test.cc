@@ -22,7 +22,7 @@ TEST(PublicPlugins, RemovesNothingForANameThatNoBackendCanHave) {
   options.settings = {"plugin.path=" + folder};
   for (const char* name : {"", " ", "libhelper.so"}) {
     std::string path;
-    Status removed = Plugins::Remove(options, name, &path);
+    Status removed = Plugins::Remove(options, name).MoveTo(path);
     EXPECT_EQ(removed.id(), 201) << "'" << name << "': " << removed.text();
     EXPECT_EQ(path, "") << name;
   }

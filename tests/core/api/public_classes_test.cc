@@ -17,13 +17,13 @@ TEST(PublicClasses, DifferFromTheCoreClassesOfTheSameNames) {
 
 TEST(PublicClasses, WorkInAProgramThatUsesTheCoreClassesToo) {
   Tensor tensor;
-  ASSERT_TRUE(Tensor::Of<float>({3}, {1, 2, 3}, &tensor).ok());
+  ASSERT_TRUE(Tensor::Of<float>({3}, {1, 2, 3}).MoveTo(tensor).ok());
   EXPECT_EQ(tensor.elements(), 3u);
   EXPECT_EQ(SumOfCoreTensor(3), 6);
   Runtime runtime;
   RuntimeOptions options;
   options.built_in_plugins = options.environment = false;
-  Status made = Runtime::Create(options, &runtime);
+  Status made = Runtime::Create(options).MoveTo(runtime);
   EXPECT_TRUE(made.ok()) << made.text();
 }
 

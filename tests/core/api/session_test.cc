@@ -19,15 +19,15 @@ class PublicSession : public testing::Test {
   void SetUp() override {
     RuntimeOptions options;
     options.built_in_plugins = options.environment = false;
-    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    ASSERT_TRUE(Runtime::Create(options).MoveTo(runtime_).ok());
     model_ = api_models::TwoOutputs();
-    ASSERT_TRUE(Tensor::Of<float>({1, 2}, {-3, 4}, &x_).ok());
-    ASSERT_TRUE(Tensor::Of<int64_t>({1}, {1}, &good_).ok());
-    ASSERT_TRUE(Tensor::Of<int64_t>({1}, {5}, &bad_).ok());
+    ASSERT_TRUE(Tensor::Of<float>({1, 2}, {-3, 4}).MoveTo(x_).ok());
+    ASSERT_TRUE(Tensor::Of<int64_t>({1}, {1}).MoveTo(good_).ok());
+    ASSERT_TRUE(Tensor::Of<int64_t>({1}, {5}).MoveTo(bad_).ok());
   }
   Status Load(Session* out, SessionOptions options = {}) {
     options.device = "host";
-    return Session::LoadBytes(runtime_, model_.data(), model_.size(), options, out);
+    return Session::LoadBytes(runtime_, model_.data(), model_.size(), options).MoveTo(*out);
   }
 
   Runtime runtime_;
@@ -60,7 +60,7 @@ TEST_F(PublicSession, RunsByNameInAnyOrder) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> out;
-  Status s = session.Run({&good_, &x_}, &out, {.input_names = {"i", "x"}, .output_names = {"z", "y"}});
+  Status s = session.Run({&good_, &x_}, out, {.input_names = {"i", "x"}, .output_names = {"z", "y"}});
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_THAT(out[0].data<float>(), ElementsAre(8));
   EXPECT_THAT(out[1].data<float>(), ElementsAre(0, -4));
@@ -70,9 +70,9 @@ TEST_F(PublicSession, ComputesOnlyTheOutputsThatTheRunNames) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> out;
-  EXPECT_FALSE(session.Run({&x_, &bad_}, &out).ok());
+  EXPECT_FALSE(session.Run({&x_, &bad_}, out).ok());
   out.clear();
-  Status s = session.Run({&x_, &bad_}, &out, {.input_names = {"x", "i"}, .output_names = {"y"}});
+  Status s = session.Run({&x_, &bad_}, out, {.input_names = {"x", "i"}, .output_names = {"y"}});
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_THAT(out[0].data<float>(), ElementsAre(0, -4));
 }
@@ -81,14 +81,14 @@ TEST_F(PublicSession, NamesTheInputOrOutputThatIsWrong) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
   std::vector<Tensor> out;
-  Status s = session.Run({&x_}, &out, {.input_names = {"x"}, .output_names = {"y"}});
+  Status s = session.Run({&x_}, out, {.input_names = {"x"}, .output_names = {"y"}});
   EXPECT_EQ(s.id(), 307);
   EXPECT_THAT(std::string(s.title()), HasSubstr("input 'i' is not given"));
-  s = session.Run({&x_, &x_}, &out, {.input_names = {"x", "x"}, .output_names = {"y"}});
+  s = session.Run({&x_, &x_}, out, {.input_names = {"x", "x"}, .output_names = {"y"}});
   EXPECT_THAT(std::string(s.text()), HasSubstr("'x' is named twice"));
-  s = session.Run({&x_, &good_}, &out, {.input_names = {"x", "ii"}, .output_names = {"y"}});
+  s = session.Run({&x_, &good_}, out, {.input_names = {"x", "ii"}, .output_names = {"y"}});
   EXPECT_THAT(std::string(s.text()), HasSubstr("no input 'ii'"));
-  s = session.Run({&x_, &good_}, &out, {.input_names = {"x", "i"}, .output_names = {"yy"}});
+  s = session.Run({&x_, &good_}, out, {.input_names = {"x", "i"}, .output_names = {"yy"}});
   EXPECT_THAT(std::string(s.text()), HasSubstr("no output 'yy'"));
 }
 
@@ -98,17 +98,17 @@ TEST_F(PublicSession, ReturnsMapsAsKeysAndValues) {
   ASSERT_TRUE(Load(&session).ok());
   EXPECT_EQ(session.output_kind(0), MGE_VALUE_SEQUENCE);
   Tensor scores, map, keys, values;
-  ASSERT_TRUE(Tensor::Of<float>({2, 2}, {0.25f, 0.75f, 1, 0}, &scores).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 2}, {0.25f, 0.75f, 1, 0}).MoveTo(scores).ok());
   std::vector<Tensor> out;
-  Status s = session.Run({&scores}, &out);
+  Status s = session.Run({&scores}, out);
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_EQ(out[0].kind(), MGE_VALUE_SEQUENCE);
   ASSERT_EQ(out[0].part_count(), 2u);
-  ASSERT_TRUE(out[0].Part(1, &map).ok());
+  ASSERT_TRUE(out[0].Part(1).MoveTo(map).ok());
   EXPECT_EQ(map.kind(), MGE_VALUE_MAP);
   ASSERT_EQ(map.part_count(), 2u);
-  ASSERT_TRUE(map.Part(0, &keys).ok());
-  ASSERT_TRUE(map.Part(1, &values).ok());
+  ASSERT_TRUE(map.Part(0).MoveTo(keys).ok());
+  ASSERT_TRUE(map.Part(1).MoveTo(values).ok());
   EXPECT_EQ(keys.string(1), "yes");
   EXPECT_THAT(values.data<float>(), ElementsAre(1, 0));
 }
@@ -118,7 +118,7 @@ TEST_F(PublicSession, ReturnsIntermediateValuesAsOutputs) {
   Status s = Load(&session, {.outputs = {"t", "y"}});
   ASSERT_TRUE(s.ok()) << s.text();
   std::vector<Tensor> out;
-  s = session.Run({&x_, &bad_}, &out);  // z is not computed
+  s = session.Run({&x_, &bad_}, out);  // z is not computed
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_EQ(session.output_name(0), "t");
   EXPECT_THAT(out[0].data<float>(), ElementsAre(0, 4));
@@ -131,8 +131,8 @@ TEST_F(PublicSession, HasSettingsOfItsOwn) {
   ASSERT_TRUE(Load(&limited, {.settings = {"run.timeout=1e-9"}}).ok());
   ASSERT_TRUE(Load(&other).ok());
   std::vector<Tensor> out;
-  EXPECT_EQ(limited.Run({&x_, &good_}, &out).id(), 12401);
-  EXPECT_TRUE(other.Run({&x_, &good_}, &out).ok());
+  EXPECT_EQ(limited.Run({&x_, &good_}, out).id(), 12401);
+  EXPECT_TRUE(other.Run({&x_, &good_}, out).ok());
   Status s = Load(&other, {.settings = {"threads=2"}});
   EXPECT_EQ(s.id(), 204);
   EXPECT_THAT(std::string(s.text()), HasSubstr("once per runtime"));
@@ -144,17 +144,16 @@ TEST_F(PublicSession, HasSettingsOfItsOwn) {
 TEST_F(PublicSession, GeneratesInputsThatFitTheModel) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
-  std::vector<Tensor> in, again, out;
-  std::string json;
-  Status s = session.ExampleInputs({}, &in, &json);
-  ASSERT_TRUE(s.ok()) << s.text();
-  EXPECT_THAT(in[0].dims(), ElementsAre(1, 2));
-  EXPECT_THAT(json, HasSubstr("a batch of 1"));
-  ASSERT_TRUE(session.ExampleInputs({.shapes = {"x=3x2"}}, &again, &json).ok());
-  EXPECT_THAT(again[0].dims(), ElementsAre(3, 2));
-  EXPECT_TRUE(session.Run({&in[0], &in[1]}, &out).ok());  // the index is in range
-  EXPECT_EQ(session.ExampleInputs({.shapes = {"w=3x2"}}, &again, &json).exit_code(), 2);
-  EXPECT_EQ(session.ExampleInputs({.shapes = {"x=3y2"}}, &again, &json).exit_code(), 2);
+  const auto example = session.ExampleInputs();
+  ASSERT_TRUE(example.ok()) << example.status().text();
+  EXPECT_THAT(example->inputs[0].dims(), ElementsAre(1, 2));
+  EXPECT_THAT(example->report, HasSubstr("a batch of 1"));
+  EXPECT_TRUE(session.Run({&example->inputs[0], &example->inputs[1]}).ok());  // the index is in range
+  const auto other = session.ExampleInputs({.shapes = {"x=3x2"}});
+  ASSERT_TRUE(other.ok()) << other.status().text();
+  EXPECT_THAT(other->inputs[0].dims(), ElementsAre(3, 2));
+  EXPECT_EQ(session.ExampleInputs({.shapes = {"w=3x2"}}).status().exit_code(), 2);
+  EXPECT_EQ(session.ExampleInputs({.shapes = {"x=3y2"}}).status().exit_code(), 2);
 }
 
 TEST_F(PublicSession, InspectsAFileThatItCannotLoad) {
@@ -163,27 +162,27 @@ TEST_F(PublicSession, InspectsAFileThatItCannotLoad) {
   const std::string path = testing::TempDir() + "/unknown_operator.onnx";
   std::ofstream(path, std::ios::binary) << model;
   Session session;
-  EXPECT_EQ(Session::Load(runtime_, path, {.device = "host"}, &session).id(), 401);
+  EXPECT_EQ(Session::Load(runtime_, path, {.device = "host"}).MoveTo(session).id(), 401);
   std::string json;
-  Status s = runtime_.ModelReport(path, "mge.model/1", &json);
+  Status s = runtime_.ModelReport(path, "mge.model/1").MoveTo(json);
   ASSERT_TRUE(s.ok()) << s.text();
   EXPECT_THAT(json, HasSubstr("MGE has no operator 'Rolu'"));
   EXPECT_THAT(json, HasSubstr("Relu"));  // the nearest known operator
-  EXPECT_TRUE(runtime_.ModelReport(path, "mge.nodes/1", &json).ok());
-  EXPECT_EQ(runtime_.ModelReport(path, "mge.other/1", &json).id(), 207);
+  EXPECT_TRUE(runtime_.ModelReport(path, "mge.nodes/1").MoveTo(json).ok());
+  EXPECT_EQ(runtime_.ModelReport(path, "mge.other/1").MoveTo(json).id(), 207);
   std::remove(path.c_str());
 }
 
 TEST(PublicTensor, ExplainsWhyTheNumberOfValuesDoesNotFitTheShape) {
   Tensor t;
-  Status s = Tensor::Of<float>({2, 3}, {1, 2}, &t);
+  Status s = Tensor::Of<float>({2, 3}, {1, 2}).MoveTo(t);
   EXPECT_EQ(s.id(), 305);
   EXPECT_THAT(std::string(s.text()), HasSubstr("24 bytes"));
   EXPECT_FALSE(t);
-  ASSERT_TRUE(Tensor::Of<F16>({2}, {F16(1.5f), F16(-2)}, &t).ok());
+  ASSERT_TRUE(Tensor::Of<F16>({2}, {F16(1.5f), F16(-2)}).MoveTo(t).ok());
   EXPECT_EQ(t.dtype(), MGE_DTYPE_F16);
   EXPECT_EQ(t.data<F16>()[0], 1.5f);
-  ASSERT_TRUE(Tensor::Of<BF16>({1}, {BF16(3)}, &t).ok());
+  ASSERT_TRUE(Tensor::Of<BF16>({1}, {BF16(3)}).MoveTo(t).ok());
   EXPECT_EQ(t.dtype(), MGE_DTYPE_BF16);
 }
 

@@ -32,7 +32,7 @@ class SharedWeights : public ModelFolder {
   }
   static int64_t Charged(const Session& session) {
     std::string text;
-    EXPECT_TRUE(session.Report("mge.memory/1", &text).ok());
+    EXPECT_TRUE(session.Report("mge.memory/1").MoveTo(text).ok());
     return json::parse(text)["device_charged_bytes"];
   }
 };

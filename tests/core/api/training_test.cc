@@ -14,6 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::UnorderedElementsAre;
 
 class TrainingSession : public testing::Test {
  protected:
@@ -23,7 +24,7 @@ class TrainingSession : public testing::Test {
     std::ofstream(folder_ + "/model.onnx", std::ios::binary) << model_;
     RuntimeOptions options;
     options.built_in_plugins = options.environment = false;
-    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    ASSERT_TRUE(Runtime::Create(options).MoveTo(runtime_).ok());
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
@@ -36,12 +37,12 @@ class TrainingSession : public testing::Test {
   // Runs a step for x = 2 and the label 0. Returns the loss.
   float Step(Session& session) {
     Tensor x, labels, rate;
-    EXPECT_TRUE(Tensor::Of<float>({1, 1}, {2}, &x).ok());
-    EXPECT_TRUE(Tensor::Of<float>({1, 1}, {0}, &labels).ok());
-    EXPECT_TRUE(Tensor::Of<float>({}, {0.125f}, &rate).ok());
+    EXPECT_TRUE(Tensor::Of<float>({1, 1}, {2}).MoveTo(x).ok());
+    EXPECT_TRUE(Tensor::Of<float>({1, 1}, {0}).MoveTo(labels).ok());
+    EXPECT_TRUE(Tensor::Of<float>({}, {0.125f}).MoveTo(rate).ok());
     std::vector<Tensor> outputs;
     const Tensor* inputs[] = {&x, &labels, &rate};
-    const Status s = session.Run(inputs, &outputs);
+    const Status s = session.Run(inputs, outputs);
     EXPECT_TRUE(s.ok()) << s.text();
     return s.ok() ? outputs[0].data<float>()[0] : -1;
   }
@@ -54,25 +55,97 @@ class TrainingSession : public testing::Test {
 
 TEST_F(TrainingSession, WritesAModelWithItsParametersThatOtherSessionsLoad) {
   Session session;
-  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session);
+  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session);
   ASSERT_TRUE(loaded.ok()) << loaded.text();
   ASSERT_EQ(session.parameter_count(), 2u);
   EXPECT_EQ(session.parameter_name(0), "w");
   EXPECT_EQ(session.parameter_name(1), "b");
   EXPECT_EQ(Step(session), 6.25f);  // (2 w + b)^2; the gradient is 2 * 2.5 * (2, 1)
   Tensor w;
-  ASSERT_TRUE(session.ReadState("w", &w).ok());
+  ASSERT_TRUE(session.ReadState("w").MoveTo(w).ok());
   EXPECT_THAT(w.data<float>(), ElementsAre(1 - 0.125f * 10));
   const std::string written = folder_ + "/trained.onnx";
   const Status saved = session.Save(written);
   ASSERT_TRUE(saved.ok()) << saved.text();
 
   Session again, plain;
-  ASSERT_TRUE(Session::Load(runtime_, written, Options(true), &again).ok());
+  ASSERT_TRUE(Session::Load(runtime_, written, Options(true)).MoveTo(again).ok());
   EXPECT_EQ(Step(again), Step(session));  // the second step of both
-  ASSERT_TRUE(Session::Load(runtime_, written, Options(false), &plain).ok());
+  ASSERT_TRUE(Session::Load(runtime_, written, Options(false)).MoveTo(plain).ok());
   EXPECT_EQ(plain.input_count(), 1u);
   EXPECT_EQ(plain.parameter_count(), 0u);
+}
+
+TEST_F(TrainingSession, ContinuesFromStatesThatWereWritten) {
+  SessionOptions options = Options(true);
+  options.training->momentum = 0.5;
+  Session first, second;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(first).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(second).ok());
+  Step(first);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < first.state_count(); ++i) names.emplace_back(first.state_name(i));
+  EXPECT_THAT(names, UnorderedElementsAre("w", "b", "w.momentum", "b.momentum"));
+  EXPECT_EQ(mge_session_state_name(first.get(), names.size()), nullptr);
+  for (const std::string& name : names) {  // before a run of the second session
+    Tensor state;
+    ASSERT_TRUE(first.ReadState(name).MoveTo(state).ok());
+    const Status written = second.WriteState(name, state);
+    EXPECT_TRUE(written.ok()) << written.text();
+  }
+  EXPECT_EQ(Step(second), Step(first));
+  Tensor five, w;
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {5}).MoveTo(five).ok());
+  ASSERT_TRUE(second.WriteState("w", five).ok());  // after a run
+  ASSERT_TRUE(second.ReadState("w").MoveTo(w).ok());
+  EXPECT_THAT(w.data<float>(), ElementsAre(5));
+  EXPECT_NE(Step(second), Step(first));
+}
+
+TEST_F(TrainingSession, WritesAStateOfEveryReplica) {
+  Session many;
+  SessionOptions options = Options(true);
+  options.device = "host,host";
+  options.training->data_parallel = true;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(many).ok());
+  Tensor w, x, labels, rate;
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {3}).MoveTo(w).ok());
+  ASSERT_TRUE(many.WriteState("w", w).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {1, 1}).MoveTo(x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}).MoveTo(labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0}).MoveTo(rate).ok());
+  std::vector<Tensor> outputs;
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, outputs).ok());
+  const float y = outputs[1].data<float>()[0];
+  EXPECT_THAT(outputs[1].data<float>(), ElementsAre(y, y));
+  EXPECT_GT(y, 2);
+}
+
+TEST_F(TrainingSession, RefusesElementsThatDoNotFitAState) {
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session).ok());
+  Tensor two, whole;
+  ASSERT_TRUE(Tensor::Of<float>({2}, {1, 2}).MoveTo(two).ok());
+  ASSERT_TRUE(Tensor::Of<int64_t>({1, 1}, {1}).MoveTo(whole).ok());
+  EXPECT_THAT(session.WriteState("w", two).text(), HasSubstr("it is float32[1,1], and they are float32[2]"));
+  EXPECT_EQ(session.WriteState("w", whole).code(), MGE_INVALID_ARGUMENT);
+  EXPECT_THAT(session.WriteState("ww", two).text(), HasSubstr("did you mean 'w'?"));
+  EXPECT_EQ(Step(session), 6.25f);
+}
+
+TEST_F(TrainingSession, GivesTheLabelsTheNameOfTheOptions) {
+  SessionOptions options = Options(true);
+  options.training->labels_name = "target";
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(session).ok());
+  EXPECT_EQ(session.input_name(1), "target");
+  EXPECT_EQ(Step(session), 6.25f);
+  for (const char* taken : {"x", "learning_rate"}) {
+    options.training->labels_name = taken;
+    Session none;
+    const Status refused = Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(none);
+    EXPECT_THAT(refused.text(), HasSubstr(std::string("there is an input '") + taken + "' already"));
+  }
 }
 
 TEST_F(TrainingSession, TakesAZeroAmongTheNumbersOfTheOptimizerAsZero) {
@@ -80,37 +153,37 @@ TEST_F(TrainingSession, TakesAZeroAmongTheNumbersOfTheOptimizerAsZero) {
   options.training->optimizer = "adam";
   options.training->beta1 = options.training->beta2 = options.training->epsilon = 0;
   Session session;
-  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options, &session);
+  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(session);
   ASSERT_TRUE(loaded.ok()) << loaded.text();
   Step(session);
   Tensor w;
-  ASSERT_TRUE(session.ReadState("w", &w).ok());
+  ASSERT_TRUE(session.ReadState("w").MoveTo(w).ok());
   EXPECT_THAT(w.data<float>(), ElementsAre(1 - 0.125f));  // without means, a step is the sign of the gradient
 }
 
 TEST_F(TrainingSession, ReportsTheMemoryOfAStepThatComputesOnlyTheLoss) {
   Session session;
-  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session).ok());
   mge_memory_facts facts = {};
-  EXPECT_EQ(session.Memory(&facts).id(), 207);
+  EXPECT_EQ(session.Memory().MoveTo(facts).id(), 207);
   Tensor x, labels, rate;
-  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {2}, &x).ok());
-  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {0}, &labels).ok());
-  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}, &rate).ok());
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {2}).MoveTo(x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {0}).MoveTo(labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}).MoveTo(rate).ok());
   std::vector<Tensor> outputs;
   const std::string loss(session.output_name(0));
-  ASSERT_TRUE(session.Run({&x, &labels, &rate}, &outputs, {.output_names = {loss}}).ok());
-  ASSERT_TRUE(session.Memory(&facts).ok());
+  ASSERT_TRUE(session.Run({&x, &labels, &rate}, outputs, {.output_names = {loss}}).ok());
+  ASSERT_TRUE(session.Memory().MoveTo(facts).ok());
   const uint32_t steps = facts.steps;
   EXPECT_GT(steps, 0u);
   Step(session);  // all outputs: another plan
-  ASSERT_TRUE(session.Memory(&facts).ok());
+  ASSERT_TRUE(session.Memory().MoveTo(facts).ok());
   EXPECT_GT(facts.planned_peak_bytes, 0u);
 }
 
 TEST_F(TrainingSession, KeepsAllOtherBytesOfTheModel) {
   Session session;
-  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true), &session).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session).ok());
   const std::string written = folder_ + "/same.onnx";
   ASSERT_TRUE(session.Save(written).ok());  // before any step
   std::ifstream in(written, std::ios::binary);
@@ -120,7 +193,7 @@ TEST_F(TrainingSession, KeepsAllOtherBytesOfTheModel) {
 
 TEST_F(TrainingSession, OfAModelInMemoryCanWriteItToo) {
   Session session;
-  ASSERT_TRUE(Session::LoadBytes(runtime_, model_.data(), model_.size(), Options(true), &session).ok());
+  ASSERT_TRUE(Session::LoadBytes(runtime_, model_.data(), model_.size(), Options(true)).MoveTo(session).ok());
   EXPECT_TRUE(session.Save(folder_ + "/from_memory.onnx").ok());
 }
 
@@ -128,27 +201,27 @@ TEST_F(TrainingSession, OfAModelInMemoryCanWriteItToo) {
 TEST_F(TrainingSession, OnSeveralDevicesDividesTheBatchAndSavesTheSameModel) {
   Session one, many;
   SessionOptions options = Options(true);
-  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &one).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(one).ok());
   options.device = "host,host";
   options.training->data_parallel = true;
-  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options, &many);
+  const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(many);
   ASSERT_TRUE(loaded.ok()) << loaded.text();
   EXPECT_EQ(many.input_count(), one.input_count());
   Tensor x, labels, rate;
-  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {2, 1}, &x).ok());
-  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &labels).ok());
-  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}, &rate).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {2, 1}).MoveTo(x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}).MoveTo(labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}).MoveTo(rate).ok());
   for (int step = 0; step < 3; ++step) {
     std::vector<Tensor> expected, outputs;
-    ASSERT_TRUE(one.Run({&x, &labels, &rate}, &expected).ok());
-    ASSERT_TRUE(many.Run({&x, &labels, &rate}, &outputs).ok());
+    ASSERT_TRUE(one.Run({&x, &labels, &rate}, expected).ok());
+    ASSERT_TRUE(many.Run({&x, &labels, &rate}, outputs).ok());
     EXPECT_EQ(outputs[0].data<float>()[0], expected[0].data<float>()[0]);
     EXPECT_EQ(std::vector<float>(outputs[1].data<float>().begin(), outputs[1].data<float>().end()),
               std::vector<float>(expected[1].data<float>().begin(), expected[1].data<float>().end()));
   }
   Tensor w, expected_w;
-  ASSERT_TRUE(one.ReadState("w", &expected_w).ok());
-  ASSERT_TRUE(many.ReadState("w", &w).ok());
+  ASSERT_TRUE(one.ReadState("w").MoveTo(expected_w).ok());
+  ASSERT_TRUE(many.ReadState("w").MoveTo(w).ok());
   EXPECT_EQ(w.data<float>()[0], expected_w.data<float>()[0]);
   ASSERT_TRUE(one.Save(folder_ + "/one.onnx").ok());
   ASSERT_TRUE(many.Save(folder_ + "/many.onnx").ok());
@@ -165,58 +238,61 @@ TEST_F(TrainingSession, OnSeveralDevicesRunsInEveryWay) {
   SessionOptions options = Options(true);
   options.device = "host,host,host";
   options.training->data_parallel = true;
-  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options, &many).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(many).ok());
   Tensor x, labels, rate;
-  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {2, 2}, &x).ok());
-  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &labels).ok());
-  ASSERT_TRUE(Tensor::Of<float>({}, {0}, &rate).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {2, 2}).MoveTo(x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}).MoveTo(labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0}).MoveTo(rate).ok());
   std::vector<Tensor> some;
   ASSERT_TRUE(
-      many.Run({&labels, &x, &rate}, &some, {.input_names = {"labels", "x", "learning_rate"}, .output_names = {"y"}}).ok());
+      many.Run({&labels, &x, &rate}, some, {.input_names = {"labels", "x", "learning_rate"}, .output_names = {"y"}}).ok());
   EXPECT_THAT(some[0].data<float>(), ElementsAre(2.5f, 2.5f));
 
   std::vector<Tensor> own(2);
-  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}, &own[1]).ok());
-  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &own).ok());
+  ASSERT_TRUE(Tensor::Of<float>({2, 1}, {0, 0}).MoveTo(own[1]).ok());
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, own).ok());
   EXPECT_THAT(own[0].data<float>(), ElementsAre(6.25f));
   EXPECT_THAT(own[1].data<float>(), ElementsAre(2.5f, 2.5f));
   Tensor three;
-  ASSERT_TRUE(Tensor::Of<float>({3, 1}, {0, 0, 0}, &three).ok());
+  ASSERT_TRUE(Tensor::Of<float>({3, 1}, {0, 0, 0}).MoveTo(three).ok());
   std::vector<Tensor> wrong(2);
   wrong[1] = std::move(three);
-  EXPECT_FALSE(many.Run({&x, &labels, &rate}, &wrong).ok());
+  EXPECT_FALSE(many.Run({&x, &labels, &rate}, wrong).ok());
 
   std::promise<float> loss;
-  const Status started = many.Run({&x, &labels, &rate}, nullptr, {.done = [&](Status s, std::vector<Tensor> outputs) {
-                                    loss.set_value(s.ok() ? outputs[0].data<float>()[0] : -1);
-                                  }});
+  const Status started =
+      many.Run({&x, &labels, &rate}, {.done =
+                                          [&](Result<std::vector<Tensor>> outputs) {
+                                            loss.set_value(outputs.ok() ? (*outputs)[0].data<float>()[0] : -1);
+                                          }})
+          .status();
   ASSERT_TRUE(started.ok()) << started.text();
   EXPECT_EQ(loss.get_future().get(), 6.25f);
 
   std::vector<Tensor> enqueued;
   RunFence fence;
-  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &enqueued, {.fence = &fence}).ok());
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, enqueued, {.fence = &fence}).ok());
   ASSERT_TRUE(fence.Wait().ok());
   EXPECT_THAT(enqueued[0].data<float>(), ElementsAre(6.25f));
 
-  Profile profile;
-  RunControl profiled;
+  Profile profile = *Profile::Create();
+  RunControl profiled = *RunControl::Create();
   profiled.SetProfile(&profile);
   std::vector<Tensor> again;
-  ASSERT_TRUE(many.Run({&x, &labels, &rate}, &again, {.control = &profiled}).ok());
+  ASSERT_TRUE(many.Run({&x, &labels, &rate}, again, {.control = &profiled}).ok());
   std::string times;
-  ASSERT_TRUE(profile.Report("mge.profile/1", &times).ok());
+  ASSERT_TRUE(profile.Report("mge.profile/1").MoveTo(times).ok());
   EXPECT_THAT(times, HasSubstr("AllReduce"));
 
   std::string plan, memory;
-  ASSERT_TRUE(many.Plan(std::vector<const Tensor*>{&x, &labels, &rate}, "text", false, &plan).ok());
+  ASSERT_TRUE(many.Plan(std::vector<const Tensor*>{&x, &labels, &rate}, "text", false).MoveTo(plan).ok());
   EXPECT_THAT(plan, HasSubstr("AllReduce"));
-  EXPECT_TRUE(many.Report("mge.memory/1", &memory).ok());
+  EXPECT_TRUE(many.Report("mge.memory/1").MoveTo(memory).ok());
 }
 
 TEST_F(TrainingSession, ThatDoesNotTrainCannotWriteAModel) {
   Session session;
-  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(false), &session).ok());
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(false)).MoveTo(session).ok());
   EXPECT_THAT(session.Save(folder_ + "/none.onnx").text(), HasSubstr("the session does not train"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/none.onnx"));
 }

@@ -14,13 +14,13 @@ using testing::HasSubstr;
 
 Tensor Floats(std::initializer_list<float> values) {
   Tensor out;
-  EXPECT_TRUE(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values, &out).ok());
+  EXPECT_TRUE(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values).MoveTo(out).ok());
   return out;
 }
 
 Tensor Ints(std::initializer_list<int64_t> values) {
   Tensor out;
-  EXPECT_TRUE(Tensor::Of<int64_t>({static_cast<int64_t>(values.size())}, values, &out).ok());
+  EXPECT_TRUE(Tensor::Of<int64_t>({static_cast<int64_t>(values.size())}, values).MoveTo(out).ok());
   return out;
 }
 
@@ -29,11 +29,11 @@ class PublicValues : public testing::Test {
   void SetUp() override {
     RuntimeOptions options;
     options.built_in_plugins = options.environment = false;
-    ASSERT_TRUE(Runtime::Create(options, &runtime_).ok());
+    ASSERT_TRUE(Runtime::Create(options).MoveTo(runtime_).ok());
   }
   Session Load(const std::string& model) {
     Session out;
-    const Status s = Session::LoadBytes(runtime_, model.data(), model.size(), {.device = "host"}, &out);
+    const Status s = Session::LoadBytes(runtime_, model.data(), model.size(), {.device = "host"}).MoveTo(out);
     EXPECT_TRUE(s.ok()) << s.text();
     return out;
   }
@@ -44,35 +44,36 @@ class PublicValues : public testing::Test {
 TEST_F(PublicValues, AreMadeOfPartsAndReadBack) {
   const Tensor a = Floats({1, 2}), b = Floats({3}), keys = Ints({7, 8});
   Tensor sequence, optional, nothing, map, maps, part;
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&a, &b}, &sequence).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&a, &b}).MoveTo(sequence).ok());
   EXPECT_EQ(sequence.kind(), MGE_VALUE_SEQUENCE);
   ASSERT_EQ(sequence.part_count(), 2u);
-  ASSERT_TRUE(sequence.Part(1, &part).ok());
+  ASSERT_TRUE(sequence.Part(1).MoveTo(part).ok());
   EXPECT_THAT(part.data<float>(), ElementsAre(3));
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_OPTIONAL, {&sequence}, &optional).ok());
-  ASSERT_TRUE(optional.Part(0, &part).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_OPTIONAL, {&sequence}).MoveTo(optional).ok());
+  ASSERT_TRUE(optional.Part(0).MoveTo(part).ok());
   EXPECT_EQ(part.part_count(), 2u);
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_OPTIONAL, {}, &nothing).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_OPTIONAL, {}).MoveTo(nothing).ok());
   EXPECT_EQ(nothing.part_count(), 0u);
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&keys, &a}, &map).ok());
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&map, &map}, &maps).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&keys, &a}).MoveTo(map).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&map, &map}).MoveTo(maps).ok());
   ASSERT_EQ(maps.part_count(), 2u);
-  ASSERT_TRUE(maps.Part(1, &part).ok());
+  ASSERT_TRUE(maps.Part(1).MoveTo(part).ok());
   EXPECT_EQ(part.kind(), MGE_VALUE_MAP);
 }
 
 TEST_F(PublicValues, OfPartsThatDoNotFitAreErrors) {
   const Tensor floats = Floats({1, 2}), ints = Ints({1}), long_keys = Ints({1, 2, 3});
   Tensor map, out;
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&ints, &ints}, &map).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&ints, &ints}).MoveTo(map).ok());
   const std::pair<Status, const char*> wrong[] = {
-      {Tensor::OfParts(MGE_VALUE_SEQUENCE, {&floats, &ints}, &out), "part 1 of a sequence is int64, and part 0 is float32"},
-      {Tensor::OfParts(MGE_VALUE_SEQUENCE, {&map, &ints}, &out), "differs in kind"},
-      {Tensor::OfParts(MGE_VALUE_OPTIONAL, {&floats, &floats}, &out), "an optional is made of no part"},
-      {Tensor::OfParts(MGE_VALUE_MAP, {&floats}, &out), "a map is made of 2 parts, not of 1"},
-      {Tensor::OfParts(MGE_VALUE_MAP, {&floats, &floats}, &out), "the keys of a map"},
-      {Tensor::OfParts(MGE_VALUE_MAP, {&long_keys, &floats}, &out), "the values of a map"},
-      {Tensor::OfParts(MGE_VALUE_TENSOR, {&floats}, &out), "the kind 0 has no parts"}};
+      {Tensor::OfParts(MGE_VALUE_SEQUENCE, {&floats, &ints}).MoveTo(out),
+       "part 1 of a sequence is int64, and part 0 is float32"},
+      {Tensor::OfParts(MGE_VALUE_SEQUENCE, {&map, &ints}).MoveTo(out), "differs in kind"},
+      {Tensor::OfParts(MGE_VALUE_OPTIONAL, {&floats, &floats}).MoveTo(out), "an optional is made of no part"},
+      {Tensor::OfParts(MGE_VALUE_MAP, {&floats}).MoveTo(out), "a map is made of 2 parts, not of 1"},
+      {Tensor::OfParts(MGE_VALUE_MAP, {&floats, &floats}).MoveTo(out), "the keys of a map"},
+      {Tensor::OfParts(MGE_VALUE_MAP, {&long_keys, &floats}).MoveTo(out), "the values of a map"},
+      {Tensor::OfParts(MGE_VALUE_TENSOR, {&floats}).MoveTo(out), "the kind 0 has no parts"}};
   for (const auto& [status, text] : wrong) {
     EXPECT_EQ(status.id(), 207) << text;
     EXPECT_THAT(std::string(status.text()), HasSubstr(text));
@@ -86,18 +87,18 @@ TEST_F(PublicValues, AreInputsOfTheDeclaredKind) {
   EXPECT_EQ(mge_session_input_part_kind(session.get(), 0), MGE_VALUE_TENSOR);
   const Tensor a = Floats({1, 2}), i = Ints({1});
   Tensor two, none, wrong;
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&a, &a}, &two).ok());
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {}, &none).ok());
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&i}, &wrong).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&a, &a}).MoveTo(two).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {}).MoveTo(none).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&i}).MoveTo(wrong).ok());
   std::vector<Tensor> out;
   for (const auto& [given, length] : {std::pair{&two, 2}, std::pair{&none, 0}}) {
     out.clear();
-    const Status s = session.Run({given}, &out);
+    const Status s = session.Run({given}, out);
     ASSERT_TRUE(s.ok()) << s.text();
     EXPECT_THAT(out[0].data<int64_t>(), ElementsAre(length));
   }
-  EXPECT_THAT(std::string(session.Run({&wrong}, &out).text()), HasSubstr("expected float32, got int64"));
-  EXPECT_EQ(session.Run({&a}, &out).exit_code(), 3);
+  EXPECT_THAT(std::string(session.Run({&wrong}, out).text()), HasSubstr("expected float32, got int64"));
+  EXPECT_EQ(session.Run({&a}, out).exit_code(), 3);
 }
 
 TEST_F(PublicValues, OfMapsWithTheSameKeysAreATable) {
@@ -105,9 +106,9 @@ TEST_F(PublicValues, OfMapsWithTheSameKeysAreATable) {
   Session session = Load(model);
   EXPECT_EQ(mge_session_output_part_kind(session.get(), 0), MGE_VALUE_MAP);
   Tensor scores;
-  ASSERT_TRUE(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}, &scores).ok());
+  ASSERT_TRUE(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}).MoveTo(scores).ok());
   std::vector<Tensor> out;
-  ASSERT_TRUE(session.Run({&scores}, &out).ok());
+  ASSERT_TRUE(session.Run({&scores}, out).ok());
   mge_tensor *keys = nullptr, *values = nullptr;
   ASSERT_EQ(mge_value_table(out[0].get(), &keys, &values), nullptr);
   const Tensor k(keys), v(values);
@@ -117,9 +118,9 @@ TEST_F(PublicValues, OfMapsWithTheSameKeysAreATable) {
 
   const Tensor a = Ints({1}), b = Ints({2});
   Tensor first, second, maps;
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&a, &a}, &first).ok());
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&b, &a}, &second).ok());
-  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&first, &second}, &maps).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&a, &a}).MoveTo(first).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_MAP, {&b, &a}).MoveTo(second).ok());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&first, &second}).MoveTo(maps).ok());
   EXPECT_THAT(std::string(Status(mge_value_table(maps.get(), &keys, &values)).text()), HasSubstr("map 1 has other keys"));
   EXPECT_FALSE(Status(mge_value_table(a.get(), &keys, &values)).ok());
 }

@@ -26,11 +26,11 @@ class WrappedHandles : public ::testing::Test {
     options.settings = {"threads=2", "virtual.devices=1", "select.strategy=heuristic"};
     options.plugin_directories = {kExamples, MGE_BINARY_DIR "/lib/mge/plugins"};
     options.built_in_plugins = options.environment = false;
-    Expect(Runtime::Create(options, &runtime_));
+    Expect(Runtime::Create(options).MoveTo(runtime_));
     // Starts the driver, and loads the library that the application shares with the backend.
     const int64_t one[] = {1};
     Tensor first;
-    Expect(Tensor::CreateOn(runtime_, "example_driver0", MGE_DTYPE_F32, one, &first));
+    Expect(Tensor::CreateOn(runtime_, "example_driver0", MGE_DTYPE_F32, one).MoveTo(first));
     driver_ = dlopen(MGE_BINARY_DIR "/tests/examples/libtoy.so.1", RTLD_NOW);
     ASSERT_NE(driver_, nullptr) << dlerror();
   }
@@ -65,7 +65,7 @@ class WrappedHandles : public ::testing::Test {
   }
   static Tensor Host(std::initializer_list<float> values) {
     Tensor t;
-    Expect(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values, &t));
+    Expect(Tensor::Of<float>({static_cast<int64_t>(values.size())}, values).MoveTo(t));
     return t;
   }
 
@@ -79,18 +79,18 @@ TEST_F(WrappedHandles, AreInputsAndOutputsOfRunsAndReleasedOnce) {
   Session session;
   SessionOptions options;
   options.device = "example_driver0";
-  Expect(Session::LoadBytes(runtime_, model.data(), model.size(), options, &session));
+  Expect(Session::LoadBytes(runtime_, model.data(), model.size(), options).MoveTo(session));
   toy_memory* const memory = Memory(0);
   {
     Tensor state;
     std::vector<Tensor> out(2);
     Expect(Wrap("example_driver0", memory, 0, &state));
     Expect(Wrap("example_driver0", memory, 2 * TOY_ALIGNMENT, &out[0]));
-    Expect(Host({1, 2, 3}).CopyTo(&state));
+    Expect(Host({1, 2, 3}).CopyTo(state));
     const Tensor x = Host({10, 20, 30});
-    for (int i = 0; i < 3; ++i) Expect(session.Run({&state, &x}, &out));
+    for (int i = 0; i < 3; ++i) Expect(session.Run({&state, &x}, out));
     Tensor total;
-    Expect(out[0].ToHost(&total));
+    Expect(out[0].ToHost().MoveTo(total));
     EXPECT_THAT(total.data<float>(), ElementsAre(11, 22, 33));
     EXPECT_EQ(out[0].device(), "example_driver0");
     EXPECT_EQ(out[0].raw_data(), nullptr);
@@ -101,7 +101,7 @@ TEST_F(WrappedHandles, AreInputsAndOutputsOfRunsAndReleasedOnce) {
   Tensor again;
   Expect(Wrap("example_driver0", memory, 2 * TOY_ALIGNMENT, &again));
   Tensor total;
-  Expect(again.ToHost(&total));
+  Expect(again.ToHost().MoveTo(total));
   EXPECT_THAT(total.data<float>(), ElementsAre(11, 22, 33));
   again = Tensor();
   Destroy(memory);

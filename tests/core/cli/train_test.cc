@@ -52,6 +52,16 @@ TEST_F(Train, GivesTheSameLossForTheSameSeed) {
   EXPECT_EQ(a["epochs"][0]["loss"], b["epochs"][0]["loss"]);
 }
 
+TEST_F(Train, TakesTheLabelsUnderTheNameOfTheOption) {
+  const std::string line = std::string("train ") + kDigits + " --json --threads 1 --input image=" + MGE_SOURCE_DIR +
+                           "/packaging/digits/digits_images.npy --input ";
+  const std::string file = std::string("=") + MGE_SOURCE_DIR + "/packaging/digits/digits_labels.npy";
+  const Outcome named = Mge(line + "digit" + file + " --labels-name digit"), plain = Mge(line + "labels" + file);
+  ASSERT_EQ(named.code, 0) << named.err;
+  EXPECT_EQ(nlohmann::json::parse(named.out)["epochs"][0]["loss"], nlohmann::json::parse(plain.out)["epochs"][0]["loss"]);
+  EXPECT_THAT(Mge(line + "image" + file + " --labels-name image").err, HasSubstr("there is an input 'image' already"));
+}
+
 TEST_F(Train, GivesTheLossAndTheModelOfOneDeviceOnSeveral) {
   const std::string line = std::string("train ") + kDigits + kData + " --epochs 2 --batch 7 --momentum 0.9 --json ";
   const Outcome one = Mge(line + "--device virtual0 -o one.onnx", "MGE_VIRTUAL_DEVICES=1");

@@ -44,31 +44,38 @@ SESSION_CALLS = {
     "run": lambda s: s.run(IMAGE), "run_async": run_async, "plan": lambda s: s.plan(IMAGE),
     "report": lambda s: s.report("mge.inspect/1"), "memory": lambda s: s.memory(), "devices": lambda s: s.devices,
     "threads": lambda s: s.threads, "metadata": lambda s: s.metadata, "example_inputs": lambda s: s.example_inputs(),
-    "read_input": lambda s: s.read_input("image", "x.npy")}
+    "read_input": lambda s: s.read_input("image", "x.npy"), "read_output": lambda s: s.read_output("probabilities", "x.npy"),
+    "enqueue": lambda s: s.enqueue(IMAGE), "states": lambda s: list(s.states)}
 CLASSES = {
     mge.Session: (closed_sessions, SESSION_CALLS),
     mge.Trainer: (lambda: closed(mge.Trainer(MODEL)), {
         **SESSION_CALLS, "step": lambda t: t.step(image=IMAGE, labels=np.array([1]), learning_rate=0.1),
-        "parameters": lambda t: t.parameters, "state": lambda t: t.state("w"), "save": lambda t: t.save("/tmp/x.onnx")}),
+        "parameters": lambda t: t.parameters, "save": lambda t: t.save("/tmp/x.onnx")}),
     mge.Runtime: (lambda: closed(mge.Runtime()), {
         "set": lambda r: r.set("seed", 1), "get": lambda r: r.get("seed"),
         "set_default_device": lambda r: r.set_default_device("cpu0"),
         "set_execution_strategy": lambda r: r.set_execution_strategy("heuristic"),
-        "report": lambda r: r.report("mge.env/1"), "devices": lambda r: r.devices()}),
+        "report": lambda r: r.report("mge.env/1"), "devices": lambda r: r.devices(),
+        "model_report": lambda r: r.model_report(MODEL), "collective_id": lambda r: r.collective_id("cpu0")}),
     mge.Tensor: (lambda: closed(mge.Tensor(IMAGE)), {
         "shape": lambda t: t.shape, "dtype": lambda t: t.dtype, "device": lambda t: t.device, "address": lambda t: t.address,
-        "context": lambda t: t.context,
+        "context": lambda t: t.context, "page_locked": lambda t: t.page_locked, "size": lambda t: t.size,
         "nbytes": lambda t: t.nbytes, "numpy": lambda t: t.numpy(), "to_host": lambda t: t.to_host(),
         "to": lambda t: t.to("cpu0"), "write": lambda t: t.write("/tmp/x.npy"), "__len__": len, "__array__": np.asarray,
         "__dlpack__": lambda t: t.__dlpack__(), "__dlpack_device__": lambda t: t.__dlpack_device__(),
         "run": lambda t: mge.Session(MODEL).run(t)}),
     mge.RunControl: (lambda: mge.RunControl.__new__(mge.RunControl), {
-        "cancel": lambda c: c.cancel(), "reset": lambda c: c.reset(),
+        "cancel": lambda c: c.cancel(), "reset": lambda c: c.reset(), "overdue": lambda c: c.overdue(),
         "run": lambda c: mge.Session(MODEL).run(IMAGE, control=c)}),
+    mge.Profile: (lambda: mge.Profile.__new__(mge.Profile), {
+        "reset": lambda p: p.reset(), "report": lambda p: p.report(), "control": lambda p: mge.RunControl(profile=p),
+        "plan": lambda p: mge.Session(MODEL).plan(IMAGE, profile=p)}),
+    mge.EnqueuedRun: (lambda: mge.EnqueuedRun.__new__(mge.EnqueuedRun), {
+        "wait": lambda r: r.wait(), "result": lambda r: r.result(), "after": lambda r: mge.Session(MODEL).enqueue(IMAGE, after=[r])}),
     eager.Eager: (lambda: eager.Eager.__new__(eager.Eager), {
         "tensor": lambda e: e.tensor([1.0]), "apply": lambda e: e.apply("Relu", [1.0]), "synchronize": lambda e: e.synchronize(),
         "report": lambda e: e.report()}),
-    eager.Tensor: (lambda: eager.Tensor(eager._default(), None), {
+    eager.EagerTensor: (lambda: eager.EagerTensor(eager._default(), None), {
         "shape": lambda t: t.shape, "dtype": lambda t: t.dtype, "device": lambda t: t.device, "context": lambda t: t.context,
         "state": lambda t: t.state,
         "__dlpack__": lambda t: t.__dlpack__(), "__dlpack_device__": lambda t: t.__dlpack_device__(),

@@ -207,6 +207,7 @@ class Tensors(unittest.TestCase):
         self.assertEqual(np.asarray(tensor)[0, 0], 7)
         self.assertEqual((tensor.shape, tensor.dtype, tensor.device, tensor.nbytes), ((2, 3), "int32", "", 24))
         self.assertEqual(repr(tensor), "<mge.Tensor int32[2, 3]>")
+        self.assertEqual((tensor.size, tensor.page_locked), (6, False))
         self.assertEqual(np.asarray(mge.Tensor(np.float32(3))).shape, ())
         self.assertEqual(np.asarray(mge.Tensor(np.empty((0, 2), np.float32))).shape, (0, 2))
 
@@ -258,6 +259,7 @@ class Tensors(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             mge.Tensor(np.eye(2, dtype=np.float16)).write(f"{folder}/x.npy")
             np.testing.assert_array_equal(mge.Tensor.read(f"{folder}/x.npy"), np.eye(2))
+            np.testing.assert_array_equal(mge.Tensor.read(pathlib.Path(folder, "x.npy").read_bytes()), np.eye(2))
 
     def test_stay_on_their_device(self):
         session = mge.Session(MODEL, device="virtual0", outputs_on_device=True)
@@ -304,7 +306,7 @@ with mge.gpu(0):
     strings = mge.Tensor(np.array(["x"]))
     assert strings.context == mge.cpu(0)
 assert mge.Tensor.empty((2,)).device == ""
-locked = eager.tensor(a, mge.cpu_pinned())
+locked = eager.tensor(a, device=mge.cpu_pinned())
 assert locked.get().context == mge.cpu_pinned(0) and np.array_equal(locked, a)
 assert np.array_equal(eager.ops.Neg(locked), -a)
 assert mge.current_context() == mge.cpu(0)
@@ -313,11 +315,26 @@ assert mge.current_context() == mge.cpu(0)
                        env={**os.environ, "MGE_VIRTUAL_GPU": "1", "MGE_VIRTUAL_DEVICES": "2"})
 
     def test_list_devices(self):
-        self.assertIn("cpu0", [d["name"] for d in mge.devices()])
-        self.assertEqual(mge.num_gpus(), sum(d["usable"] and d["alias"].startswith("gpu") for d in mge.devices()))
+        devices = {d.name: d for d in mge.devices()}
+        self.assertEqual((devices["cpu0"].backend, devices["cpu0"].gpu_name, devices["cpu0"].limit_bytes), ("cpu", "", None))
+        self.assertTrue(devices["cpu0"].usable)
+        self.assertEqual(mge.num_gpus(), sum(d.usable and d.gpu_name != "" for d in devices.values()))
         mge.cpu().empty_cache()
         with self.assertRaises(mge.DeviceError):
             mge.gpu_memory_info(99)
+
+    def test_runtimes_tell_about_models_that_they_do_not_load(self):
+        with mge.Runtime() as runtime:
+            self.assertEqual(runtime.model_report(MODEL)["schema"], "mge.model/1")
+            self.assertTrue(runtime.model_report(MODEL, "mge.nodes/1")["nodes"])
+            with self.assertRaises(mge.FileError):
+                runtime.model_report("/nowhere/model.onnx")
+
+    def test_runtimes_make_ids_of_groups(self):
+        with mge.Runtime() as runtime:
+            self.assertNotEqual(runtime.collective_id("virtual0"), runtime.collective_id("virtual0"))
+            with self.assertRaises(mge.Error):
+                runtime.collective_id("gpu99")
 
     def test_runtimes_tell_the_value_of_a_setting_by_any_of_its_names(self):
         with mge.Runtime({"data.shared_memory": "1MB", "debug.collectives": True}) as runtime:
@@ -337,28 +354,6 @@ assert mge.current_context() == mge.cpu(0)
                 mge.Session(MODEL, runtime=runtime).run(image=images())
         with self.assertRaisesRegex(mge.UsageError, "select.strategi"):
             mge.Runtime({"select.strategi": "profile"})
-
-
-class Training(unittest.TestCase):
-    def test_lowers_the_loss_and_saves_the_model(self):
-        with mge.Trainer(MODEL, optimizer="adam", device="cpu0") as trainer, tempfile.TemporaryDirectory() as folder:
-            wrong = (labels() + 1) % 10
-            losses = [trainer.step(image=images(), labels=wrong, learning_rate=0.01) for _ in range(30)]
-            self.assertLess(losses[-1], losses[0] / 2)
-            name = trainer.parameters[0]
-            self.assertGreater(np.abs(trainer.state(name + ".mean")).max(), 0)
-            trainer.save(f"{folder}/trained.onnx")
-            result = mge.run(f"{folder}/trained.onnx", image=images())["probabilities"]
-            self.assertGreater(np.mean(result.argmax(1) == wrong), 0.5)
-
-
-    def test_on_two_devices_gives_the_losses_of_one(self):
-        losses = []
-        for device, data_parallel in (("virtual0", False), ("virtual0,virtual1", True)):
-            with mge.Trainer(MODEL, device=device, data_parallel=data_parallel) as trainer:
-                losses.append([trainer.step(image=images()[:9], labels=labels()[:9], learning_rate=0.1) for _ in range(3)])
-        np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
-        self.assertNotEqual(losses[0][0], losses[0][2])
 
 
 class Eager(unittest.TestCase):
@@ -382,8 +377,8 @@ class Eager(unittest.TestCase):
             values, indices = eager.ops.TopK(a, [2], outputs=2)
             np.testing.assert_array_equal(indices.numpy(), np.argsort(-x, axis=1)[:, :2])
             self.assertEqual(values.numpy().shape, (3, 2))
-            image = eager.tensor(self.waves(1, 2, 5, 5), device)
-            y = eager.ops.Conv(image, eager.tensor(self.waves(3, 2, 3, 3), device), pads=[1, 1, 1, 1], auto_pad="NOTSET")
+            image = eager.tensor(self.waves(1, 2, 5, 5), device=device)
+            y = eager.ops.Conv(image, eager.tensor(self.waves(3, 2, 3, 3), device=device), pads=[1, 1, 1, 1], auto_pad="NOTSET")
             self.assertEqual(y.numpy().shape, (1, 3, 5, 5))
 
     def test_uses_the_device_of_the_context(self):
@@ -434,7 +429,7 @@ class Eager(unittest.TestCase):
         np.testing.assert_allclose(eager.ops.Neg(a), -self.waves(2, 3))
         eager.synchronize()
         with mge.Runtime({"eager.async_level": 0}) as runtime:
-            serial = eager.Eager(runtime)
+            serial = eager.Eager(runtime=runtime)
             with self.assertRaisesRegex(mge.InvalidError, "index 7"):
                 serial.ops.Gather(serial.tensor([1.0], device="cpu0"), np.array([7]))
 
@@ -466,7 +461,7 @@ class Eager(unittest.TestCase):
     def test_drops_swaps_and_evicts(self):
         settings = {"eager.drop": 1, "eager.record_computing_path": 1, "eager.swap": 1, "eager.dtr_evictee_minimum_size": 0}
         with mge.Runtime(settings) as runtime:
-            e = eager.Eager(runtime)
+            e = eager.Eager(runtime=runtime)
             x = e.tensor(self.waves(1000), device="virtual0")
             y = e.ops.Neg(x)
             y.drop()
@@ -486,7 +481,7 @@ class Eager(unittest.TestCase):
             eager.ops.Neg(eager.tensor([1.0], device="cpu0")).drop()
         with mge.Runtime({"eager.dtr_auto_drop": 1, "eager.dtr_eviction_threshold": "400KB"}) as runtime:
             runtime.set("eager.dtr_evictee_minimum_size", 1000)
-            e = eager.Eager(runtime)
+            e = eager.Eager(runtime=runtime)
             chain = [e.tensor(self.waves(10000), device="cpu0")]
             for _ in range(50):
                 chain.append(e.ops.Sin(chain[-1]))
@@ -576,6 +571,8 @@ class Libraries(unittest.TestCase):
         header = re.sub(r"/\*.*?\*/", "", "".join(headers), flags=re.DOTALL)
         for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
                              ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),
+                             ("device_facts", native.DeviceFacts), ("run_options", native.RunOptions),
+                             ("example_options", native.ExampleOptions),
                              ("context", native.Context), ("attribute", native.Attribute),
                              ("eager_operator", native.EagerOperator), ("model_file", native.ModelFile),
                              ("model_source", native.ModelSource)):

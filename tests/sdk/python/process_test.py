@@ -136,7 +136,7 @@ class Forks(ProgramTest):
                      "        assert other.run(image=x)['probabilities'].shape == (1, 10)\n"
                      "        asyncio.run(other.run_async(image=x))\n"
                      "    from mge import eager\n"
-                     "    eager.Eager(runtime).tensor([1.0], device='virtual0').numpy()\n"
+                     "    eager.Eager(runtime=runtime).tensor([1.0], device='virtual0').numpy()\n"
                      "  s.close()\n"
                      "  os._exit(0)\n"
                      "print(os.waitpid(pid, 0)[1], s.run(image=x)['probabilities'].shape)\n".replace("PATH", repr(str(MODEL))),
