@@ -50,6 +50,15 @@ struct TrainedModel {
   std::vector<std::string> parameters = {};
 };
 
+// An input or output of a session. Its texts stay where they are: mge_value_facts points to them.
+struct DescribedValue {
+  DescribedValue(std::string value_name, ValueType value_type);
+  DescribedValue(DescribedValue&&) = default;
+  std::string name;
+  ValueType type;
+  std::vector<const char*> dim_names;  // of `type`
+};
+
 // Marks an object as alive. Memory that was freed mostly keeps its bytes for a while, so that the use of an object after its
 // release is seen, though not always.
 class LifeMark {
@@ -80,6 +89,7 @@ struct mge_session {
   std::shared_ptr<mge::Profile> profile;               // of the runtime; nullable
   std::vector<std::string> states = {};                // the names of all states
   std::optional<mge::api::TrainedModel> trained = {};  // of a session that trains
+  std::vector<mge::api::DescribedValue> inputs = {}, outputs = {};
 };
 
 struct mge_run_fence {
@@ -146,6 +156,9 @@ absl::StatusOr<std::shared_ptr<Profile>> AutomaticProfile(std::shared_ptr<Runtim
 
 // Returns the MGE_VALUE_... constant of a kind. Defined in values.cc.
 int32_t PublicKind(ValueKind kind);
+
+// Sets the inputs and outputs of a new session. Defined in session_values.cc.
+void DescribeValues(mge_session& s);
 
 // Returns the declared type of input `i`, which must exist. Defined in session_values.cc.
 ValueType DeclaredInput(const mge_session& s, size_t i);

@@ -92,6 +92,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   out->states = session->StateNames();
   out->session = std::move(session);
   out->profile = runtime.profile;
+  mge::api::DescribeValues(*out);
   if (given.training) out->trained = std::move(trained);
   return out.release();
 }

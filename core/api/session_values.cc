@@ -1,53 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 // The API functions on a session's inputs and outputs and on the model's metadata.
+#include <algorithm>
+#include <cstring>
+
 #include "core/api/objects.h"
+#include "core/api/options.h"
+#include "fmt/format.h"
+
+using mge::api::Misuse;
 
 namespace {
 
-enum class Side { kInput, kOutput };
-
-mge::ValueType TypeOf(const mge_session& s, Side side, size_t i) {
-  return side == Side::kInput ? mge::api::DeclaredInput(s, i) : s.session->output_types()[i];
-}
-
-const mge::TensorType* TensorTypeOf(const mge_session* s, Side side, size_t i) {
-  const mge::Graph& graph = s->session->graph();
-  if (side == Side::kInput) return i < graph.inputs().size() ? &graph.value(graph.inputs()[i]).type : nullptr;
-  return i < s->session->output_types().size() ? &s->session->output_types()[i].type : nullptr;
-}
-
-mge_dtype DTypeOf(const mge_session* s, Side side, size_t i) {
-  const mge::TensorType* type = TensorTypeOf(s, side, i);
-  return type ? static_cast<mge_dtype>(type->dtype) : MGE_DTYPE_UNDEFINED;
-}
-
-int32_t RankOf(const mge_session* s, Side side, size_t i) {
-  const mge::TensorType* type = TensorTypeOf(s, side, i);
-  return type && type->has_rank ? static_cast<int32_t>(type->dims.size()) : -1;
-}
-
-const int64_t* DimsOf(const mge_session* s, Side side, size_t i) {
-  const mge::TensorType* type = TensorTypeOf(s, side, i);
-  return type ? type->dims.data() : nullptr;
-}
-
-const char* DimNameOf(const mge_session* s, Side side, size_t i, size_t axis) {
-  const mge::TensorType* type = TensorTypeOf(s, side, i);
-  if (!type || axis >= type->dims.size()) return nullptr;
-  return axis < type->symbols.size() ? type->symbols[axis].c_str() : "";
-}
-
-int32_t KindOf(const mge_session* s, Side side, size_t i) {
-  return TensorTypeOf(s, side, i) ? mge::api::PublicKind(TypeOf(*s, side, i).kind) : MGE_VALUE_TENSOR;
-}
-
-int32_t PartKindOf(const mge_session* s, Side side, size_t i) {
-  const mge::ValueKind kind = TensorTypeOf(s, side, i) ? TypeOf(*s, side, i).kind : mge::ValueKind::kTensor;
+int32_t PartKindOf(mge::ValueKind kind) {
   if (kind == mge::ValueKind::kMapSequence) return MGE_VALUE_MAP;
   return kind == mge::ValueKind::kOptionalSequence ? MGE_VALUE_SEQUENCE : MGE_VALUE_TENSOR;
 }
 
+// Writes the facts on value `i` of `values`. `function` is the one that the application has called.
+mge_status* Describe(const char* function, std::span<const mge::api::DescribedValue> values, size_t i,
+                     mge_value_facts* out) {
+  MGE_API_RETURN_IF_ERROR(mge::api::CheckStructSize<mge_value_facts>(out->struct_size, "mge_value_facts"));
+  if (i >= values.size()) return Misuse(function, fmt::format("value {} of {}", i, values.size()));
+  const mge::api::DescribedValue& value = values[i];
+  const mge::TensorType& type = value.type.type;
+  mge_value_facts facts = {};
+  facts.struct_size = out->struct_size;
+  facts.name = value.name.c_str();
+  facts.kind = mge::api::PublicKind(value.type.kind);
+  facts.part_kind = PartKindOf(value.type.kind);
+  facts.dtype = static_cast<mge_dtype>(type.dtype);
+  facts.rank = type.has_rank ? static_cast<int32_t>(type.dims.size()) : -1;
+  facts.dims = type.dims.data();
+  facts.dim_names = value.dim_names.data();
+  std::memcpy(out, &facts, std::min(out->struct_size, sizeof(facts)));
+  return nullptr;
+}
+
 }  // namespace
+
+namespace mge::api {
+
+DescribedValue::DescribedValue(std::string value_name, ValueType value_type)
+    : name(std::move(value_name)), type(std::move(value_type)), dim_names(type.type.dims.size(), "") {
+  for (size_t d = 0; d < std::min(dim_names.size(), type.type.symbols.size()); ++d) {
+    dim_names[d] = type.type.symbols[d].c_str();
+  }
+}
+
+void DescribeValues(mge_session& s) {
+  const Graph& graph = s.session->graph();
+  s.inputs.reserve(graph.inputs().size());
+  s.outputs.reserve(graph.outputs().size());
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    s.inputs.emplace_back(graph.value(graph.inputs()[i]).name, DeclaredInput(s, i));
+  }
+  for (size_t i = 0; i < graph.outputs().size(); ++i) {
+    s.outputs.emplace_back(graph.value(graph.outputs()[i]).name, s.session->output_types()[i]);
+  }
+}
+
+}  // namespace mge::api
 
 mge::ValueType mge::api::DeclaredInput(const mge_session& s, size_t i) {
   const Value& value = s.session->graph().value(s.session->graph().inputs()[i]);
@@ -56,31 +68,18 @@ mge::ValueType mge::api::DeclaredInput(const mge_session& s, size_t i) {
 
 size_t mge_session_input_count(const mge_session* s) { return s->session->graph().inputs().size(); }
 size_t mge_session_output_count(const mge_session* s) { return s->session->graph().outputs().size(); }
-const char* mge_session_input_name(const mge_session* s, size_t i) {
-  const mge::Graph& graph = s->session->graph();
-  return i < graph.inputs().size() ? graph.value(graph.inputs()[i]).name.c_str() : nullptr;
-}
-const char* mge_session_output_name(const mge_session* s, size_t i) {
-  const mge::Graph& graph = s->session->graph();
-  return i < graph.outputs().size() ? graph.value(graph.outputs()[i]).name.c_str() : nullptr;
-}
 
-int32_t mge_session_input_kind(const mge_session* s, size_t i) { return KindOf(s, Side::kInput, i); }
-int32_t mge_session_input_part_kind(const mge_session* s, size_t i) { return PartKindOf(s, Side::kInput, i); }
-mge_dtype mge_session_input_dtype(const mge_session* s, size_t i) { return DTypeOf(s, Side::kInput, i); }
-int32_t mge_session_input_rank(const mge_session* s, size_t i) { return RankOf(s, Side::kInput, i); }
-const int64_t* mge_session_input_dims(const mge_session* s, size_t i) { return DimsOf(s, Side::kInput, i); }
-const char* mge_session_input_dim_name(const mge_session* s, size_t i, size_t axis) {
-  return DimNameOf(s, Side::kInput, i, axis);
+mge_status* mge_session_input(const mge_session* s, size_t i, mge_value_facts* out) try {
+  MGE_API_NEEDS({"session", s}, {"out", out});
+  return Describe(__func__, s->inputs, i, out);
 }
-int32_t mge_session_output_kind(const mge_session* s, size_t i) { return KindOf(s, Side::kOutput, i); }
-int32_t mge_session_output_part_kind(const mge_session* s, size_t i) { return PartKindOf(s, Side::kOutput, i); }
-mge_dtype mge_session_output_dtype(const mge_session* s, size_t i) { return DTypeOf(s, Side::kOutput, i); }
-int32_t mge_session_output_rank(const mge_session* s, size_t i) { return RankOf(s, Side::kOutput, i); }
-const int64_t* mge_session_output_dims(const mge_session* s, size_t i) { return DimsOf(s, Side::kOutput, i); }
-const char* mge_session_output_dim_name(const mge_session* s, size_t i, size_t axis) {
-  return DimNameOf(s, Side::kOutput, i, axis);
+MGE_API_CATCH
+
+mge_status* mge_session_output(const mge_session* s, size_t i, mge_value_facts* out) try {
+  MGE_API_NEEDS({"session", s}, {"out", out});
+  return Describe(__func__, s->outputs, i, out);
 }
+MGE_API_CATCH
 
 size_t mge_session_metadata_count(const mge_session* s) { return s->session->info().metadata.size(); }
 const char* mge_session_metadata_key(const mge_session* s, size_t i) {

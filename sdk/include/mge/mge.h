@@ -426,22 +426,20 @@ MGE_API void mge_session_release(mge_session* session);
 
 MGE_API size_t mge_session_input_count(const mge_session* session);
 MGE_API size_t mge_session_output_count(const mge_session* session);
-MGE_API const char* mge_session_input_name(const mge_session* session, size_t index);
-MGE_API const char* mge_session_output_name(const mge_session* session, size_t index);
-/* Kind (MGE_VALUE_...), dtype, rank (-1: unknown) and dimensions (-1: unknown): inputs as declared, outputs as declared
- * and inferred. `axis` counts from 0. A dimension without a name has the name "". */
-MGE_API int32_t mge_session_input_kind(const mge_session* session, size_t index);
-MGE_API int32_t mge_session_input_part_kind(const mge_session* session, size_t index); /* of an optional or a sequence */
-MGE_API mge_dtype mge_session_input_dtype(const mge_session* session, size_t index);
-MGE_API int32_t mge_session_input_rank(const mge_session* session, size_t index);
-MGE_API const int64_t* mge_session_input_dims(const mge_session* session, size_t index);
-MGE_API const char* mge_session_input_dim_name(const mge_session* session, size_t index, size_t axis);
-MGE_API int32_t mge_session_output_kind(const mge_session* session, size_t index);
-MGE_API int32_t mge_session_output_part_kind(const mge_session* session, size_t index);
-MGE_API mge_dtype mge_session_output_dtype(const mge_session* session, size_t index);
-MGE_API int32_t mge_session_output_rank(const mge_session* session, size_t index);
-MGE_API const int64_t* mge_session_output_dims(const mge_session* session, size_t index);
-MGE_API const char* mge_session_output_dim_name(const mge_session* session, size_t index, size_t axis);
+/* An input as declared, or an output as declared and inferred. The pointers are valid as long as the session. */
+typedef struct mge_value_facts {
+  size_t struct_size;
+  const char* name;
+  int32_t kind;      /* MGE_VALUE_... */
+  int32_t part_kind; /* of an optional or a sequence */
+  mge_dtype dtype;
+  int32_t rank;                 /* -1: unknown */
+  const int64_t* dims;          /* -1: unknown */
+  const char* const* dim_names; /* "": no name */
+} mge_value_facts;
+static inline void mge_value_facts_init(mge_value_facts* facts) { MGE_CLEAR_(facts); }
+MGE_API MGE_NODISCARD mge_status* mge_session_input(const mge_session* session, size_t index, mge_value_facts* out);
+MGE_API MGE_NODISCARD mge_status* mge_session_output(const mge_session* session, size_t index, mge_value_facts* out);
 
 /* Key and value pairs added by the model's author (ONNX metadata_props). NULL if `index` is out of range. */
 MGE_API size_t mge_session_metadata_count(const mge_session* session);

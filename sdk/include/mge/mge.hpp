@@ -223,25 +223,24 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
 
   size_t input_count() const { return mge_session_input_count(get()); }
   size_t output_count() const { return mge_session_output_count(get()); }
-  std::string_view input_name(size_t i) const { return mge_session_input_name(get(), i); }
-  std::string_view output_name(size_t i) const { return mge_session_output_name(get(), i); }
-  // Kind (MGE_VALUE_...), element type, rank (-1: unknown), dimensions (-1: unknown) and their names ("": none).
-  int input_kind(size_t i) const { return mge_session_input_kind(get(), i); }
-  int input_part_kind(size_t i) const { return mge_session_input_part_kind(get(), i); }  // of an optional or a sequence
-  mge_dtype input_dtype(size_t i) const { return mge_session_input_dtype(get(), i); }
-  int input_rank(size_t i) const { return mge_session_input_rank(get(), i); }
-  Tensor::Dims input_dims(size_t i) const { return Dims(mge_session_input_dims(get(), i), input_rank(i)); }
-  std::string_view input_dim_name(size_t i, size_t axis) const {
-    return internal::TextOrEmpty(mge_session_input_dim_name(get(), i, axis));
-  }
-  int output_kind(size_t i) const { return mge_session_output_kind(get(), i); }
-  int output_part_kind(size_t i) const { return mge_session_output_part_kind(get(), i); }
-  mge_dtype output_dtype(size_t i) const { return mge_session_output_dtype(get(), i); }
-  int output_rank(size_t i) const { return mge_session_output_rank(get(), i); }
-  Tensor::Dims output_dims(size_t i) const { return Dims(mge_session_output_dims(get(), i), output_rank(i)); }
-  std::string_view output_dim_name(size_t i, size_t axis) const {
-    return internal::TextOrEmpty(mge_session_output_dim_name(get(), i, axis));
-  }
+  // What the model declares, and for outputs also what follows from it: kind (MGE_VALUE_...), element type, rank (-1: unknown),
+  // dimensions (-1: unknown) and their names. All zero if there is no such value.
+  mge_value_facts input(size_t i) const { return Facts(mge_session_input, i); }
+  mge_value_facts output(size_t i) const { return Facts(mge_session_output, i); }
+  std::string_view input_name(size_t i) const { return internal::TextOrEmpty(input(i).name); }
+  int input_kind(size_t i) const { return input(i).kind; }
+  int input_part_kind(size_t i) const { return input(i).part_kind; }  // of an optional or a sequence
+  mge_dtype input_dtype(size_t i) const { return input(i).dtype; }
+  int input_rank(size_t i) const { return input(i).rank; }
+  Tensor::Dims input_dims(size_t i) const { return Dims(input(i).dims, input_rank(i)); }
+  std::string_view input_dim_name(size_t i, size_t axis) const { return DimName(input(i), axis); }
+  std::string_view output_name(size_t i) const { return internal::TextOrEmpty(output(i).name); }
+  int output_kind(size_t i) const { return output(i).kind; }
+  int output_part_kind(size_t i) const { return output(i).part_kind; }  // of an optional or a sequence
+  mge_dtype output_dtype(size_t i) const { return output(i).dtype; }
+  int output_rank(size_t i) const { return output(i).rank; }
+  Tensor::Dims output_dims(size_t i) const { return Dims(output(i).dims, output_rank(i)); }
+  std::string_view output_dim_name(size_t i, size_t axis) const { return DimName(output(i), axis); }
 
   // Key and value pairs that the model's author added.
   size_t metadata_count() const { return mge_session_metadata_count(get()); }
@@ -374,6 +373,16 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   }
   static void CallProgress(void* progress, const char* stage, uint64_t done, uint64_t total) {
     (*static_cast<Progress*>(progress))(stage, done, total);
+  }
+  template <typename F>
+  mge_value_facts Facts(F describe, size_t i) const {
+    mge_value_facts facts;
+    mge_value_facts_init(&facts);
+    if (!Status(describe(get(), i, &facts)).ok()) return {};
+    return facts;
+  }
+  static std::string_view DimName(const mge_value_facts& facts, size_t axis) {
+    return axis < static_cast<size_t>(facts.rank > 0 ? facts.rank : 0) ? facts.dim_names[axis] : std::string_view();
   }
   static Tensor::Dims Dims(const int64_t* dims, int rank) { return {dims, static_cast<size_t>(rank > 0 ? rank : 0)}; }
   static void CallDone(void* state, mge_status* status, mge_tensor** outputs, size_t count) {

@@ -119,6 +119,11 @@ class MemoryFacts(_Options):
                 ("staged_bytes", c.c_uint64), ("engine_operations", c.c_uint64)]
 
 
+class ValueFacts(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("kind", c.c_int32), ("part_kind", c.c_int32),
+                ("dtype", c.c_int32), ("rank", c.c_int32), ("dims", c.POINTER(c.c_int64)), ("dim_names", _Texts)]
+
+
 class Attribute(c.Structure):
     _fields_ = [("name", c.c_char_p), ("type", c.c_int32), ("reserved", c.c_int32), ("ints", c.POINTER(c.c_int64)),
                 ("floats", c.POINTER(c.c_float)), ("texts", _Texts), ("tensor", c.c_void_p), ("count", c.c_size_t)]
@@ -139,23 +144,18 @@ _dims = c.POINTER(c.c_int64)
 # Functions by what they return. A status is null, or an error that raise_for() raises and releases.
 _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
     _s: {"version": [], "status_text": [_p], "status_title": [_p], "status_what": [_p], "status_where": [_p],
-         "status_fix": [_p], "dtype_name": [_i32], "tensor_device": [_p], "session_input_name": [_p, _size],
-         "session_output_name": [_p, _size], "session_input_dim_name": [_p, _size, _size],
-         "session_output_dim_name": [_p, _size, _size], "session_metadata_key": [_p, _size],
-         "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size],
+         "status_fix": [_p], "dtype_name": [_i32], "tensor_device": [_p],
+         "session_metadata_key": [_p, _size], "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size],
          "session_state_name": [_p, _size], "eager_tensor_device": [_p]},
     _i32: {"inbox_descriptor": [_p], "inbox_take_run": [_p, c.POINTER(_u64), _out, _out, _size, c.POINTER(_size)],
-           "inbox_take_message": [_p, c.POINTER(_i32), _out], "session_input_part_kind": [_p, _size],
-           "session_output_part_kind": [_p, _size], "status_code": [_p], "status_exit_code": [_p],
+           "inbox_take_message": [_p, c.POINTER(_i32), _out], "status_code": [_p], "status_exit_code": [_p],
            "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_page_locked": [_p], "tensor_read_only": [_p],
-           "num_gpus": [_p], "session_threads": [_p], "session_input_kind": [_p, _size], "session_input_dtype": [_p, _size],
-           "session_input_rank": [_p, _size], "session_output_kind": [_p, _size], "session_output_dtype": [_p, _size],
-           "session_output_rank": [_p, _size], "eager_tensor_state": [_p]},
+           "num_gpus": [_p], "session_threads": [_p], "eager_tensor_state": [_p]},
     _size: {"string_size": [_p], "tensor_rank": [_p], "tensor_part_count": [_p], "session_input_count": [_p],
             "session_output_count": [_p], "session_metadata_count": [_p], "session_device_count": [_p],
             "session_parameter_count": [_p], "session_state_count": [_p], "runtime_device_count": [_p]},
     _u64: {"tensor_elements": [_p], "tensor_bytes": [_p]},
-    _dims: {"tensor_dims": [_p], "session_input_dims": [_p, _size], "session_output_dims": [_p, _size]},
+    _dims: {"tensor_dims": [_p]},
     _p: {
         # pointers
         "string_data": [_p], "tensor_data": [_p], "tensor_address": [_p],
@@ -184,6 +184,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "session_example_inputs": [_p, c.POINTER(ExampleOptions), _out, _size, _out],
         "session_read_input": [_p, _size, _s, _out], "session_read_output": [_p, _size, _s, _out],
         "session_read_state": [_p, _s, _out], "session_write_state": [_p, _s, _p], "session_save": [_p, _s],
+        "session_input": [_p, _size, c.POINTER(ValueFacts)], "session_output": [_p, _size, c.POINTER(ValueFacts)],
         "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
         "session_memory": [_p, c.POINTER(MemoryFacts)],
         "session_plan_measured": [_p, _out, _size, _p, _s, _i32, _out], "run_control_create": [_out],

@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, Iterator, Mapping, Sequence
 from ._call import new_call
 from ._handles import Closable, FenceHandle, Handle, SessionHandle, TensorHandle, pointers
 from ._inbox import inbox_of
-from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, lib, take_text, text,
-                      texts)
+from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, ValueFacts, lib,
+                      take_text, text, texts)
 from .context import Context
 from .errors import CancelledError, Error, UsageError, raise_for
 from .runs import POLL_SECONDS, EnqueuedRun, Profile, RunControl, control_of
@@ -136,8 +136,8 @@ class Session(Closable):
             raise_for(lib.mge_session_load_from(self._runtime._open(), c.byref(source), c.byref(options), c.byref(handle)))
         finally:
             self._runtime.deliver()
-        self.inputs = _values(handle, _INPUT)
-        self.outputs = _values(handle, _OUTPUT)
+        self.inputs = _values(handle, lib.mge_session_input_count(handle), lib.mge_session_input)
+        self.outputs = _values(handle, lib.mge_session_output_count(handle), lib.mge_session_output)
         self._declared = {v.name: v for v in self.inputs}
         self._names = [v.name for v in self.outputs]
         self._handle = handle
@@ -392,26 +392,17 @@ class Session(Closable):
         return MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
 
 
-_INPUT = (lib.mge_session_input_count, lib.mge_session_input_name, lib.mge_session_input_kind, lib.mge_session_input_part_kind,
-          lib.mge_session_input_dtype, lib.mge_session_input_rank, lib.mge_session_input_dims, lib.mge_session_input_dim_name)
-_OUTPUT = (lib.mge_session_output_count, lib.mge_session_output_name, lib.mge_session_output_kind,
-           lib.mge_session_output_part_kind, lib.mge_session_output_dtype, lib.mge_session_output_rank,
-           lib.mge_session_output_dims, lib.mge_session_output_dim_name)
-
-
-def _values(session: Handle, side: Sequence[Any]) -> tuple[Value, ...]:
-    """Returns the inputs or the outputs. `side` is _INPUT or _OUTPUT."""
-    count, name, kind, part_kind, dtype, rank_of, dims_of, dim_name = side
+def _values(session: Handle, count: int, describe: Any) -> tuple[Value, ...]:
+    """Returns the inputs or the outputs, which `describe` describes."""
     values = []
-    for i in range(count(session)):
-        rank = rank_of(session, i)
+    for i in range(count):
+        facts = ValueFacts()
+        raise_for(describe(session, i, c.byref(facts)))
         shape = None
-        if rank >= 0:
-            dims = dims_of(session, i)
-            names = [text(dim_name(session, i, axis)) for axis in range(rank)]
-            shape = tuple(dims[axis] if dims[axis] >= 0 else names[axis] or None for axis in range(rank))
-        values.append(Value(text(name(session, i)), KINDS[kind(session, i)], dtype_name(dtype(session, i)), shape,
-                            KINDS[part_kind(session, i)]))
+        if facts.rank >= 0:
+            names = [text(facts.dim_names[axis]) for axis in range(facts.rank)]
+            shape = tuple(facts.dims[axis] if facts.dims[axis] >= 0 else names[axis] or None for axis in range(facts.rank))
+        values.append(Value(text(facts.name), KINDS[facts.kind], dtype_name(facts.dtype), shape, KINDS[facts.part_kind]))
     return tuple(values)
 
 

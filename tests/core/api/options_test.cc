@@ -116,6 +116,7 @@ class OptionStructs : public testing::Test {
       mge_string_release(text);
       return status;
     });
+    Add<mge_value_facts>(rows, "mge_value_facts", [this](mge_value_facts* o) { return mge_session_input(session_, 0, o); });
     Add<mge_device_facts>(rows, "mge_device_facts", [this](mge_device_facts* o) {
       EXPECT_GT(mge_runtime_device_count(runtime_), 0u);
       return mge_runtime_device(runtime_, 0, o);

@@ -574,7 +574,7 @@ class Libraries(unittest.TestCase):
                              ("device_facts", native.DeviceFacts), ("run_options", native.RunOptions),
                              ("example_options", native.ExampleOptions),
                              ("context", native.Context), ("attribute", native.Attribute),
-                             ("eager_operator", native.EagerOperator), ("model_file", native.ModelFile),
+                             ("eager_operator", native.EagerOperator), ("model_file", native.ModelFile), ("value_facts", native.ValueFacts),
                              ("model_source", native.ModelSource)):
             body = re.search(rf"typedef struct mge_{name} {{(.*?)}} mge_{name};", header, re.DOTALL).group(1)
             members = []
