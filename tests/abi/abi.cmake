@@ -70,13 +70,13 @@ if(MGE_ABIDIFF AND NOT MGE_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64"
   set_tests_properties(abi/interfaces_differ PROPERTIES WILL_FAIL TRUE)  # the comparison sees a change where there is one
 endif()
 if(MGE_ABIDW)
-  set(write_lists "$<TARGET_FILE:test_sdk> --gtest_filter='PluginAbi.Is*'; $<TARGET_FILE:test_abi> --gtest_filter='Symbols.*'")
+  set(write_lists "$<TARGET_FILE:test_sdk> --gtest_filter='*Abi.Is*'; $<TARGET_FILE:test_abi> --gtest_filter='Symbols.*'")
   add_custom_target(mge_abi_baseline
     COMMAND ${MGE_ABIDW} --no-corpus-path --no-comp-dir-path --no-show-locs --out-file ${baseline}
             $<TARGET_FILE:mge_interfaces>
     COMMAND sh -c "{ ${write_lists}; } >/dev/null; true"  # the tests fail if the interface has changed
-    COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_BINARY_DIR}/tests/plugin_abi.txt ${PROJECT_BINARY_DIR}/tests/libmge_symbols.txt
-            ${CMAKE_CURRENT_SOURCE_DIR}/abi
+    COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_BINARY_DIR}/tests/plugin_abi.txt ${PROJECT_BINARY_DIR}/tests/application_abi.txt
+            ${PROJECT_BINARY_DIR}/tests/libmge_symbols.txt ${CMAKE_CURRENT_SOURCE_DIR}/abi
     COMMENT "writing the descriptions of the interfaces to tests/abi" VERBATIM)
   add_dependencies(mge_abi_baseline mge_interfaces test_sdk test_abi)
 endif()
