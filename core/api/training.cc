@@ -23,7 +23,7 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
     if (text && *text) to = text;
   };
   set(o.loss, options.loss);
-  set(o.output, options.output);
+  set(o.loss_output, options.loss_output);
   set(o.optimizer, options.optimizer);
   options.momentum = o.momentum;
   options.beta1 = o.beta1;

@@ -48,9 +48,9 @@ class EagerTensor {
   }
   int state() const { return mge_eager_tensor_state(get()); }  // MGE_EAGER_...
   std::string_view device() const { return mge_eager_tensor_device(get()); }
-  Status Drop() const { return Status(mge_eager_drop(get())); }
-  Status SwapOut() const { return Status(mge_eager_swap_out(get())); }
-  Status SwapIn() const { return Status(mge_eager_swap_in(get())); }
+  Status Drop() const { return Status(mge_eager_tensor_drop(get())); }
+  Status SwapOut() const { return Status(mge_eager_tensor_swap_out(get())); }
+  Status SwapIn() const { return Status(mge_eager_tensor_swap_in(get())); }
   mge_eager_tensor* get() const { return tensor_.get(); }
 
  private:

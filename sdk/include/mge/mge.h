@@ -10,15 +10,18 @@
  *   failed: fprintf(stderr, "%s\n", mge_status_text(status));  mge_status_release(status);
  *
  * Errors      Functions that can fail return NULL on success, otherwise a status that the caller releases.
- * Ownership   The caller owns objects that a function named create, load, run or copy returns through an out parameter. It
- *             releases each with the function of its type. Any other returned pointer belongs to the queried object, and is
- *             valid as long as that object. Releasing NULL does nothing. Tensors own or keep their memory; sessions keep
- *             their runtime alive. Functions that return a status refuse a tensor that was released, if its memory still
- *             shows that.
- * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
+ * Ownership   The caller owns every object whose handle a function stores in an mge_...** (one, or an array of them), and every
+ *             status, and releases it with the function of its type. Every other pointer that a function returns belongs to
+ *             the object that was asked, and is valid until that is released or changed; names of types are constants.
+ *             Releasing NULL does nothing. Tensors own or keep their memory; sessions keep their runtime alive.
+ *             Functions that return a status refuse a tensor that was released, if its memory still shows that.
+ * Threads     Every function may be called from any thread. Several threads may use one handle at once, except that nothing
+ *             else may use a tensor while it is written, or any handle while it is released; sdk/README.md has a table.
+ * Fork        A forked child may go on with sessions on the CPU. For other devices it creates a runtime of its own.
  * Structs     with options begin with struct_size. mge_..._init() sets it and the defaults; call it first. A struct without its
  *             size, or with a member that is set and that the library does not know, fails with E0207.
- * Callbacks   should return. If one ends its thread instead (pthread_exit), the thread sleeps until the process ends.
+ * Callbacks   should return soon. `done` may call every function but the release of its runtime's last handle; `log` and
+ *             mge_release_fn call none. If one ends its thread (pthread_exit), the thread sleeps until the process ends.
  * Shapes      list dimensions outermost first. Tensors are dense and row-major.
  */
 #ifndef MGE_MGE_H_
@@ -126,7 +129,7 @@ MGE_API void mge_runtime_release(mge_runtime* runtime);
  * every runtime of the process that shares the backend. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
 /* Returns the value of a setting of the core, or of a backend that has started, by key, variable or alias. Booleans are "1" and
- * "0", sizes are in bytes. */
+ * "0", sizes are in bytes, and no limit is "unlimited". */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_get(mge_runtime* runtime, const char* name, mge_string** out);
 /* Sets the device, such as "gpu0", for sessions and threads that name none. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
@@ -148,12 +151,12 @@ typedef struct mge_device_facts {
   int32_t usable; /* 0: found, but it cannot be used; a session on it fails with the reason */
 } mge_device_facts;
 static inline void mge_device_facts_init(mge_device_facts* facts) { MGE_CLEAR_(facts); }
-/* Returns the number of devices. Starts all backends, and waits for them up to plugin.start_timeout. */
+/* Returns the number of devices. Starts all backends, and waits for them up to plugin.start_timeout_seconds. */
 MGE_API size_t mge_runtime_device_count(mge_runtime* runtime);
 MGE_API MGE_NODISCARD mge_status* mge_runtime_device(mge_runtime* runtime, size_t index, mge_device_facts* out);
 
 /* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
- * backends at the same time, and wait for them up to plugin.start_timeout. "not_started" then names the slower ones. */
+ * backends at the same time, and wait for them up to plugin.start_timeout_seconds. "not_started" then names the slower ones. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
 /* Creates the id of a group of ranks: sessions, in one or several processes, whose models exchange tensors by operators such
@@ -182,7 +185,7 @@ MGE_API MGE_NODISCARD mge_status* mge_plugins_remove(const mge_runtime_options* 
 MGE_API MGE_NODISCARD mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file,
                                                          const char* reason);
 /* Ends the quarantine of every build of the backend with that name. */
-MGE_API MGE_NODISCARD mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_end_quarantine(const mge_runtime_options* options, const char* name);
 
 /* ---------------------------------------------------------------- contexts: which device new work goes to */
 
@@ -320,7 +323,7 @@ typedef struct mge_training_options {
    * and probabilities. "mse", "mae": mean squared or absolute error. "output": the model computes its loss, so that there are
    * no labels. */
   const char* loss;
-  const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
+  const char* loss_output;   /* the output that is compared with the labels, or is the loss; default: the first one */
   const char* optimizer;     /* default: "sgd"; `mge train --help` lists all, and which of the next numbers each one reads */
   double momentum;           /* default: 0. A number that the optimizer does not read must be its default */
   double beta1, beta2;       /* defaults: 0.9 and 0.999 */
@@ -556,7 +559,7 @@ MGE_API void mge_run_control_release(mge_run_control* control);
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
 /* Sets the seed of the runs that begin later. */
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
-/* Gives later asynchronous runs a priority, higher first. On a CPU, the threads of engine.cpu_priority_nthreads run them. */
+/* Gives later asynchronous runs a priority, higher first. On a CPU, the threads of engine.cpu_priority_threads run them. */
 MGE_API void mge_run_control_set_priority(mge_run_control* control, int32_t priority);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the runs in progress and every later one */
 MGE_API void mge_run_control_reset(mge_run_control* control);  /* allows runs again */
@@ -590,7 +593,7 @@ MGE_API MGE_NODISCARD mge_status* mge_profile_report(const mge_profile* profile,
 /* A call of an operator appends a command to a queue, and a thread executes the commands in their order. Names, attributes,
  * types and shapes are checked in the call, as far as they are known. An error of the execution arrives where a result is
  * read. An operator that reads a failed result fails too; others go on. The settings eager.* change that: with
- * eager.async_level = 0, each call executes its command and returns its error.
+ * eager.async_level = sync, each call executes its command and returns its error.
  *
  * Eager tensors are immutable. They keep their mge_eager alive, and that keeps the runtime. */
 
@@ -648,7 +651,7 @@ static inline void mge_eager_operator_init(mge_eager_operator* op) {
 
 /* Calls an operator on the device of its inputs. `inputs[i]` is NULL for an optional input that is absent. `outputs` has room
  * for `capacity` tensors; *count receives their number. Fails with E0207 if the room does not suffice, and with E0307 if inputs
- * are on different devices. Element types are never converted. Waits while the queue is full (eager.queue_size). */
+ * are on different devices. Element types are never converted. Waits while the queue is full (eager.queue_commands). */
 MGE_API MGE_NODISCARD mge_status* mge_eager_apply(mge_eager* eager, const mge_eager_operator* op,
                                                   mge_eager_tensor* const* inputs, size_t input_count,
                                                   mge_eager_tensor** outputs, size_t capacity, size_t* count);
@@ -679,10 +682,10 @@ MGE_API const char* mge_eager_tensor_device(const mge_eager_tensor* tensor); /* 
 
 /* Releases the tensor's memory. The tensor is computed again when it is used. Fails with E0207 unless eager.drop is on. If its
  * computation is not recorded (eager.record_computing_path), logs a warning and does nothing. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_drop(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_drop(mge_eager_tensor* tensor);
 /* Moves a tensor on a device to host memory until it is used, or back. Fails with E0207 unless eager.swap is on. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_swap_out(mge_eager_tensor* tensor);
-MGE_API MGE_NODISCARD mge_status* mge_eager_swap_in(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_swap_out(mge_eager_tensor* tensor);
+MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_swap_in(mge_eager_tensor* tensor);
 
 /* Creates a tape. From start to stop it records the operators that depend on watched tensors, on any thread, and keeps their
  * tensors. */

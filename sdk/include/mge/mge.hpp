@@ -98,8 +98,8 @@ struct Plugins {
   static Status Quarantine(const RuntimeOptions& options, const std::string& file, const std::string& reason) {
     return Status(mge_plugins_quarantine(internal::RawOptions(options).get(), file.c_str(), reason.c_str()));
   }
-  static Status Release(const RuntimeOptions& options, const std::string& name) {
-    return Status(mge_plugins_release(internal::RawOptions(options).get(), name.c_str()));
+  static Status EndQuarantine(const RuntimeOptions& options, const std::string& name) {
+    return Status(mge_plugins_end_quarantine(internal::RawOptions(options).get(), name.c_str()));
   }
 };
 
@@ -244,7 +244,7 @@ class RunControl {
 // Options of a training; see mge_training_options.
 struct TrainingOptions {
   std::string loss = "cross_entropy";
-  std::string output = {};
+  std::string loss_output = {};
   std::string optimizer = "sgd";
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
@@ -490,7 +490,7 @@ class Session {
       const TrainingOptions& t = *options.training;
       for (const std::string& name : t.frozen) frozen.push_back(name.c_str());
       training.loss = t.loss.c_str();
-      training.output = t.output.c_str();
+      training.loss_output = t.loss_output.c_str();
       training.optimizer = t.optimizer.c_str();
       training.momentum = t.momentum;
       training.beta1 = t.beta1;

@@ -70,7 +70,7 @@ class RuntimeOptions(_Options):
 
 
 class TrainingOptions(_Options):
-    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("optimizer", c.c_char_p),
+    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("loss_output", c.c_char_p), ("optimizer", c.c_char_p),
                 ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double), ("epsilon", c.c_double),
                 ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts), ("frozen_count", c.c_size_t),
                 ("data_parallel", c.c_int32), ("reserved", c.c_int32)]
@@ -181,7 +181,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "eager_synchronize": [_p], "eager_report": [_p, _s, _out], "eager_tensor_get": [_p, _out],
         "eager_tensor_wait": [_p],
         "eager_tensor_type": [_p, c.POINTER(_i32), c.POINTER(_i32), c.POINTER(_size), c.POINTER(_dims)],
-        "eager_drop": [_p], "eager_swap_out": [_p], "eager_swap_in": [_p], "eager_tape_create": [_p, _out],
+        "eager_tensor_drop": [_p], "eager_tensor_swap_out": [_p], "eager_tensor_swap_in": [_p], "eager_tape_create": [_p, _out],
         "eager_tape_start": [_p], "eager_tape_stop": [_p], "eager_tape_watch": [_p, _p],
         "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
     Context: {"tensor_context": [_p]},

@@ -343,21 +343,21 @@ def _values(session: Handle, side: str) -> tuple[Value, ...]:
 class Trainer(Session):
     """A model that is trained: each step computes the loss of a batch and updates the parameters."""
 
-    def __init__(self, model: str | os.PathLike[str], *, loss: str = "cross_entropy", output: str = "",
+    def __init__(self, model: str | os.PathLike[str], *, loss: str = "cross_entropy", loss_output: str = "",
                  optimizer: str = "sgd", momentum: float = 0, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8,
                  weight_decay: float = 0, clip_norm: float = 0, frozen: Sequence[str] = (), data_parallel: bool = False,
                  device: str | Context | None = None, threads: int = 0, settings: Settings | None = None,
                  runtime: Runtime | None = None) -> None:
-        """`loss`: "cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model computes. `output`: the
-        name of the output that is compared with the labels. `optimizer`: one that `mge train --help` lists, with the numbers
-        that it reads. `frozen`: initializers that keep their values. `data_parallel`: each of the devices, such as
+        """`loss`: "cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model computes. `loss_output`:
+        the name of the output that is compared with the labels. `optimizer`: one that `mge train --help` lists, with the
+        numbers that it reads. `frozen`: initializers that keep their values. `data_parallel`: each of the devices, such as
         "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole batch.
         `clip_norm`: the limit of the norm of all gradients together; 0: none."""
         training = TrainingOptions(loss=loss.encode(), optimizer=optimizer.encode(), momentum=momentum, beta1=betas[0],
                                    beta2=betas[1], epsilon=epsilon, weight_decay=weight_decay, clip_norm=clip_norm,
                                    data_parallel=int(data_parallel))
-        if output:
-            training.output = output.encode()
+        if loss_output:
+            training.loss_output = loss_output.encode()
         training.frozen, training.frozen_count = texts(frozen)
         self._load(model, device, threads, settings, None, False, (), runtime, training)
 
