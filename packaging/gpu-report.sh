@@ -137,7 +137,7 @@ networks=(resnet50 mobilenetv2 bert-base)
 if ((${#quick[@]})); then networks=(bert-tiny); fi
 for model in "${networks[@]}"; do
   "$mge" zoo "$model" -o "$out/$model.onnx" >/dev/null
-  code=0; measured "$model-compared-with-cpu0" "$mge" run "$out/$model.onnx" --device "$device" --compare cpu0 || code=$?
+  code=0; measured "$model-compared-with-cpu0" "$mge" run "$out/$model.onnx" --device "$device" --against cpu0 || code=$?
   verdict "$model-compared-with-cpu0" "$code"
   rm -f "$out/$model.onnx"
 done

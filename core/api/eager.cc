@@ -210,19 +210,19 @@ const char* mge_eager_tensor_device(const mge_eager_tensor* tensor) {
   return tensor->tensor->is_host_operand() ? "" : tensor->tensor->value()->place()->spec.c_str();
 }
 
-mge_status* mge_eager_drop(mge_eager_tensor* tensor) try {
+mge_status* mge_eager_tensor_drop(mge_eager_tensor* tensor) try {
   MGE_API_NEEDS({"tensor", tensor});
   return Wrap(tensor->tensor->interpreter().Drop(*tensor->tensor));
 }
 MGE_API_CATCH
 
-mge_status* mge_eager_swap_out(mge_eager_tensor* tensor) try {
+mge_status* mge_eager_tensor_swap_out(mge_eager_tensor* tensor) try {
   MGE_API_NEEDS({"tensor", tensor});
   return Wrap(tensor->tensor->interpreter().SwapOut(*tensor->tensor));
 }
 MGE_API_CATCH
 
-mge_status* mge_eager_swap_in(mge_eager_tensor* tensor) try {
+mge_status* mge_eager_tensor_swap_in(mge_eager_tensor* tensor) try {
   MGE_API_NEEDS({"tensor", tensor});
   return Wrap(tensor->tensor->interpreter().SwapIn(*tensor->tensor));
 }

@@ -25,6 +25,7 @@
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
 #include "core/train/training.h"
+#include "mge/eager.h"
 #include "mge/mge.h"
 
 // A status. Its texts are owned by a derived struct, or are constants; see status.cc.

@@ -153,7 +153,7 @@ mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const cha
 }
 MGE_API_CATCH
 
-mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name) try {
+mge_status* mge_plugins_end_quarantine(const mge_runtime_options* options, const char* name) try {
   MGE_API_NEEDS({"name", name});
   MGE_API_ASSIGN_OR_RETURN(mge::PluginSearch search, mge::api::SearchOf(options));
   return Wrap(mge::api::Release(search, name));

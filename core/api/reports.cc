@@ -7,6 +7,7 @@
 #include "core/base/errors.h"
 #include "core/base/nearest.h"
 #include "core/base/resident_memory.h"
+#include "core/env/removed_names.h"
 #include "core/ops/op.h"
 #include "core/plan/bodies.h"
 #include "core/plan/program.h"
@@ -81,6 +82,20 @@ Json Devices(Runtime& runtime) {
           {"default_device", late.empty() ? DefaultDevice(runtime) : UncheckedDefaultDevice(runtime)}};
 }
 
+// Returns the keys and variables of an earlier version with their successors.
+Json RemovedNames() {
+  Json rows = Json::array();
+  auto add = [&](std::string_view name, std::string_view successor) {
+    rows.push_back({{"name", name}, {"successor", successor}});
+  };
+  for (const RemovedKey& row : kRemovedKeys) {
+    add(row.key, row.successor);
+    add(VariableOf(row.key), VariableOf(row.successor));
+  }
+  for (const RemovedKey& row : kRemovedVariables) add(row.key, row.successor);
+  return rows;
+}
+
 Json Env(Runtime& runtime) {
   const std::vector<std::string> late = runtime.StartBackends();  // their settings are listed, too
   Json rows = Json::array();
@@ -102,6 +117,7 @@ Json Env(Runtime& runtime) {
                     {"value", s.value},
                     {"origin", s.origin},
                     {"lifecycle", s.lifecycle},
+                    {"unstable", s.unstable},
                     {"doc", s.doc},
                     {"allowed", s.allowed},
                     {"unit", s.unit},
@@ -109,6 +125,7 @@ Json Env(Runtime& runtime) {
   }
   return {{"schema", "mge.env/1"},
           {"settings", std::move(rows)},
+          {"removed", RemovedNames()},
           {"not_started", late},
           {"default_device", late.empty() ? DefaultDevice(runtime) : UncheckedDefaultDevice(runtime)}};
 }

@@ -107,7 +107,7 @@ Globals OnDevice(const Globals& globals, const std::string& device) {
   Globals there = globals;
   there.device = device;
   if (device == "host") {
-    there.settings.insert(there.settings.end(), {"select.strategy=heuristic", "select.freeze=", "select.frozen="});
+    there.settings.insert(there.settings.end(), {"select.strategy=heuristic", "select.record=", "select.replay="});
   }
   return there;
 }

@@ -33,7 +33,7 @@ const Operator kOperators[] = {
 
 struct DoctorOptions {
   double timeout_s = 5;
-  std::string release;
+  std::string end_quarantine;
 };
 
 // Runs the operator on the device of the row and completes the row. Returns false if the device has no kernel for it.
@@ -83,7 +83,8 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
     RuntimeOptions options = OptionsOf(globals);
     options.settings = {"debug.check_memory=1",  // names a kernel that writes outside of its output
                         "plan.host_compute=0"};  // the host would compute so few elements
-    options.command_line.insert(options.command_line.end(), {skip, "plugin.start_timeout=0"});  // the parent limits it
+    options.command_line.insert(options.command_line.end(),
+                                {skip, "plugin.start_timeout_seconds=unlimited"});  // the parent limits it
     Runtime runtime;
     Json settings, plugins, devices;
     Status s = Runtime::Create(options).MoveTo(runtime);
@@ -158,7 +159,7 @@ void Probe(const Globals& globals, const DoctorOptions& o, const std::string& sk
   if (Status s = Plugins::Quarantine(OptionsOf(globals), path, reason); !s.ok())
     return void(row["reason"] = fmt::format("{}; it could not be put into quarantine: {}", reason, s.what()));
   row.update({{"verdict", "refused"}, {"quarantined", true}, {"code", "quarantined"}});
-  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --release {}{}", name,
+  row["fix"] = fmt::format("install another build; to test this one again: mge doctor --end-quarantine {}{}", name,
                            end.timed_out ? fmt::format(" --timeout {:.0f}, if it is only slow", 10 * o.timeout_s) : "");
 }
 
@@ -187,9 +188,9 @@ std::string RenderReport(const Json& report) {
 
 int RunDoctor(const Globals& globals, const DoctorOptions& o) {
   const RuntimeOptions options = OptionsOf(globals);
-  if (!o.release.empty()) {
-    if (Status s = Plugins::EndQuarantine(options, o.release); !s.ok()) return Report(globals, s);
-    PrintMessage(globals, fmt::format("removed {} from quarantine\n", Escape(o.release)));
+  if (!o.end_quarantine.empty()) {
+    if (Status s = Plugins::EndQuarantine(options, o.end_quarantine); !s.ok()) return Report(globals, s);
+    PrintMessage(globals, fmt::format("removed {} from quarantine\n", Escape(o.end_quarantine)));
   }
   std::string text;
   if (Status s = Plugins::Verify(options, "").MoveTo(text); !s.ok()) return Report(globals, s);
@@ -228,7 +229,7 @@ Action DeclareDoctor(Arguments app, const Globals& globals) {
   auto o = std::make_shared<DoctorOptions>();
   app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       .Between(0.1, 3600);
-  app.Add("--release", o->release, "NAME: removes this backend from quarantine first");
+  app.Add("--end-quarantine", o->end_quarantine, "NAME: removes this backend from quarantine first");
   return [&globals, o] { return RunDoctor(globals, *o); };
 }
 

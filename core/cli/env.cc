@@ -57,7 +57,8 @@ std::string RenderSettings(const Json& settings, bool explain) {
   std::string docs;
   for (const Json& s : settings) {
     rows.push_back({Text(s["key"]), OrDash(Text(s["value"])), OrDash(Text(s["unit"])), Text(s["origin"]),
-                    Text(s["lifecycle"]), Text(s["owner"]), Text(s["variable"])});
+                    Text(s["lifecycle"]) + (s["unstable"].get<bool>() ? ", unstable" : ""), Text(s["owner"]),
+                    Text(s["variable"])});
     if (!explain) continue;
     docs += fmt::format("\n{}: {}\n", Text(s["key"]), Text(s["doc"]));
     if (!Text(s["allowed"]).empty()) docs += fmt::format("  allowed: {}\n", Text(s["allowed"]));
@@ -119,6 +120,7 @@ std::string RenderExplanation(const Json& s, const Json& settings, const std::st
   out += line("value", fmt::format("{} ({})", OrDash(Text(s["value"])), Text(s["origin"])));
   out += line("changes", Text(s["lifecycle"]) == "dynamic" ? "dynamic: read when a session or a plan is made"
                                                            : "first-set: read once per runtime; a later change fails");
+  if (s["unstable"].get<bool>()) out += line("stability", "unstable: a later version may change or remove it");
   out += line("owner", Text(s["owner"]));
   out += line("see also", RelatedTo(s, settings));
   const std::string value = ExampleValue(Text(s["type"]), usual, allowed);
@@ -133,6 +135,23 @@ std::string RenderExplanation(const Json& s, const Json& settings, const std::st
 bool LooksLikeSetting(std::string_view text) {
   return text.find_first_of("._") != text.npos ||
          std::none_of(text.begin(), text.end(), [](unsigned char c) { return std::islower(c); });
+}
+
+// Returns the present name in place of one that an earlier version had, or "".
+std::string SuccessorOf(const Json& report, const std::string& name) {
+  for (const Json& removed : report["removed"]) {
+    if (Lower(Text(removed["name"])) == Lower(name)) return Text(removed["successor"]);
+  }
+  return {};
+}
+
+// Reports that nothing has this name: with its successor, else with the nearest known name.
+int ReportUnknown(const Globals& globals, const Json& report, const std::string& what, const std::string& name,
+                  const std::vector<std::string>& known) {
+  const std::string successor = SuccessorOf(report, name);
+  return ReportUsage(
+      globals, what,
+      successor.empty() ? DidYouMeanOr(Nearest(name, known), "mge env") : fmt::format("it is now named {}", successor));
 }
 
 int ExplainSetting(const Globals& globals, const std::string& name) {
@@ -152,8 +171,7 @@ int ExplainSetting(const Globals& globals, const std::string& name) {
         return kExitOk;
       }
     }
-    return ReportUsage(globals, fmt::format("there is no setting '{}'", name),
-                       DidYouMeanOr(Nearest(name, known), "mge env"));
+    return ReportUnknown(globals, report, fmt::format("there is no setting '{}'", name), name, known);
   });
 }
 
@@ -175,9 +193,9 @@ Action DeclareEnv(Arguments app, const Globals& globals) {
         if (Matches(s, *o) && !(o->aliases && s["foreign"].empty())) found.push_back(std::move(s));
       }
       if (found.empty() && !o->filter.empty()) {
-        return ReportUsage(globals,
-                           fmt::format("no setting{} matches '{}'", o->changed ? " that was changed" : "", o->filter),
-                           DidYouMeanOr(Nearest(o->filter, names), "mge env"));
+        return ReportUnknown(globals, report,
+                             fmt::format("no setting{} matches '{}'", o->changed ? " that was changed" : "", o->filter),
+                             o->filter, names);
       }
       report["settings"] = std::move(found);
       if (globals.json) {

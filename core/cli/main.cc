@@ -7,6 +7,7 @@
 #include "core/cli/command.h"
 #include "core/cli/common.h"
 #include "core/cli/option_table.h"
+#include "core/cli/removed_options.h"
 #include "core/cli/unexpected.h"
 #include "fmt/format.h"
 
@@ -101,6 +102,11 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
     bool known = std::find(words.begin(), words.end(), word) != words.end();
     bool option = word.starts_with("-");
     if (known || (!option && subs.empty()) || (!option && i <= depth)) continue;
+    for (const RemovedOption& removed : kRemovedOptions) {
+      if (path != removed.command || word != removed.name) continue;
+      return ReportUsage(globals, fmt::format("'{}' has no option '{}'", path, word),
+                         fmt::format("it is now named {} ({})", removed.successor, fix));
+    }
     if (std::string_view near = Nearest(word, words); !near.empty()) {
       return ReportUsage(globals, fmt::format("unknown option or command '{}'", word),
                          fmt::format("{} ({})", DidYouMeanOr(near, ""), fix));

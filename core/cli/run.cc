@@ -20,13 +20,13 @@ struct RunOptions {
   std::string model;
   InputOptions inputs;
   std::string output_dir, dump_dir;
-  std::string check, compare;
+  std::string check, against;
   double timeout = 0;
   bool digest = false;
   std::optional<double> rtol, atol;
 
   Tolerance tolerance() const {
-    const Tolerance fallback = compare.empty() ? Tolerance() : kBetweenDevices;
+    const Tolerance fallback = against.empty() ? Tolerance() : kBetweenDevices;
     return {rtol.value_or(fallback.relative), atol.value_or(fallback.absolute)};
   }
 };
@@ -101,9 +101,9 @@ int RunModel(const Globals& globals, const RunOptions& o) {
   Globals dumping = globals;
   if (!o.dump_dir.empty()) dumping.settings.push_back("debug.dump_dir=" + o.dump_dir);
   if (Status s = OpenModel(dumping, o.model, &runtime, &session); !s.ok()) return Report(globals, s);
-  if (!o.compare.empty()) {
-    Runtime* there = o.compare == "host" ? &alone : &runtime;  // "host" has other settings
-    if (Status s = OpenModel(OnDevice(globals, o.compare), o.model, there, &other); !s.ok()) return Report(globals, s);
+  if (!o.against.empty()) {
+    Runtime* there = o.against == "host" ? &alone : &runtime;  // "host" has other settings
+    if (Status s = OpenModel(OnDevice(globals, o.against), o.model, there, &other); !s.ok()) return Report(globals, s);
   }
   std::vector<Tensor> inputs, outputs, expected;
   InputFacts facts;
@@ -122,7 +122,7 @@ int RunModel(const Globals& globals, const RunOptions& o) {
     }
     if (usage) return usage;
   }
-  if (!o.compare.empty()) {
+  if (!o.against.empty()) {
     if (Status s = RunOnce(globals, o, other, inputs, &expected); !s.ok()) return Report(globals, s);
   }
 
@@ -200,19 +200,19 @@ Action DeclareRun(Arguments app, const Globals& globals) {
   app.Add("--output-dir", o->output_dir, "Writes every output there as .npy").ValueName("FOLDER");
   const Argument check =
       app.Add("--check", o->check, "A test_data_set folder with the inputs and the expected outputs").ValueName("FOLDER");
-  const Argument compare =
-      app.Add("--compare", o->compare, "A device whose outputs are the expected ones; host: the reference evaluators")
+  const Argument against =
+      app.Add("--against", o->against, "A device whose outputs are the expected ones; host: the reference evaluators")
           .ValueName("DEVICE")
           .Excludes(check);
   app.Add("--dump-dir", o->dump_dir,
           "Writes every value that a step computes there as ID_NAME.npy; with the setting debug.dump_inputs also its inputs")
       .ValueName("FOLDER")
-      .Excludes(compare);
+      .Excludes(against);
   app.AddFlag("--digest", o->digest, "Shows one SHA-256 of all outputs: names, types, shapes and bytes");
   app.Add("--timeout", o->timeout, "Time limit of the run in seconds, planning included").Between(0, 1e9);
   const Tolerance check_default;
   auto tolerance = [&](const char* name, std::optional<double>& value, std::string what, double one, double other) {
-    app.Add(name, value, fmt::format("{} tolerance: {} for --check, {} for --compare", what, one, other)).Between(0, 1e9);
+    app.Add(name, value, fmt::format("{} tolerance: {} for --check, {} for --against", what, one, other)).Between(0, 1e9);
   };
   tolerance("--rtol", o->rtol, "Relative", check_default.relative, kBetweenDevices.relative);
   tolerance("--atol", o->atol, "Absolute", check_default.absolute, kBetweenDevices.absolute);

@@ -30,7 +30,7 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
       .Repeats();
   app.Add("--only", o->only, "Runs only checks or operators whose names begin with this text").Repeats();
   app.Add("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 8").Between(0, 256);
-  app.Add("--limit", o->seconds,
+  app.Add("--timeout", o->seconds,
           "Time limit per check in seconds, longer if starting is slow; 0: 20, or 120 for all cases of an operator")
       .Between(0, 86400);
   return [&globals, o] {

@@ -195,7 +195,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   }
   if (!read.ok()) return Report(globals, read);
   if (usage) return usage;
-  const size_t output = ComparedOutput(session, o.training.output);
+  const size_t output = ComparedOutput(session, o.training.loss_output);
   const auto scores = session.output_dims(output + 1);
   const Tensor& labels = data.arrays().back();
   const size_t axis = classifies && scores.size() >= 2 ? ClassAxis(o, scores, labels.dims()) : 0;
@@ -268,7 +268,8 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--loss", t.loss,
           "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
           "output: the model computes the loss, without labels");
-  app.Add("--loss-output", t.output, "The output that is compared with the labels, or is the loss; default: the first one")
+  app.Add("--loss-output", t.loss_output,
+          "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
   app.Add("--labels-name", t.labels_name,
           "The name of the labels among the inputs; another one if the model has such an input")
@@ -285,7 +286,7 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--epsilon", t.epsilon, fmt::format("Added to the divisor of {}", OptimizerNames("epsilon"))).Between(0, 1);
   app.Add("--weight-decay", t.weight_decay, fmt::format("Factor of the parameters: {}", EffectsOfDecay())).Between(0, 1e6);
   app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);
-  app.Add("--freeze", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
+  app.Add("--frozen", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
   app.AddFlag("--data-parallel", t.data_parallel,
               "Trains on all devices that --device lists with commas: each one on a part of every batch");
   app.Add("--epochs", o->epochs, "Number of passes over all examples").Between(1, 1e9);

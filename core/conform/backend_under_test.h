@@ -167,7 +167,7 @@ struct ResolvedSettings {
 
 // Resolves the values of all declared settings. Fails with kPluginRefused if a declaration is wrong, and with another error
 // if the user's input is invalid. The command line must name only settings of the backend. An unknown variable with the
-// backend's prefix is a warning to the logger, or an error if MGE_STRICT_ENV is set.
+// backend's prefix is a warning to the logger, or an error if MGE_ENV_STRICT is set.
 absl::StatusOr<ResolvedSettings> ResolveSettings(const mge_plugin& plugin, const Sources& given,
                                                  const Logger& logger = Logger(LogLevel::kSilent));
 

@@ -41,8 +41,8 @@ absl::StatusOr<std::shared_ptr<EagerInterpreter>> EagerInterpreter::Create(std::
   const std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
   std::shared_ptr<EagerInterpreter> out(new EagerInterpreter(std::move(runtime)));
   EagerOptions& o = out->options_;
-  o.async_level = static_cast<int>(settings->Get<kEagerAsyncLevel>());
-  o.queue_size = static_cast<size_t>(settings->Get<kEagerQueueSize>());
+  o.async_level = settings->Get<kEagerAsyncLevel>();
+  o.queue_size = static_cast<size_t>(settings->Get<kEagerQueueCommands>());
   o.catch_errors = settings->Get<kEagerCatchErrors>();
   o.auto_drop = settings->Get<kEagerDtr>();
   o.drop = o.auto_drop || settings->Get<kEagerDrop>();
@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerInterpreter::Submit(std::shared
   }
   const bool unknown = types.empty() || !std::ranges::all_of(types, [](const ValueType& t) { return t.type.IsStatic(); });
   MGE_RETURN_IF_ERROR(Enqueue({.kind = Command::Kind::kCall, .call = call}));
-  if (unknown && options_.async_level == 1 && !out.empty()) MGE_RETURN_IF_ERROR(Wait(*out[0]));
+  if (unknown && options_.async_level == AsyncLevel::kShapes && !out.empty()) MGE_RETURN_IF_ERROR(Wait(*out[0]));
   if (tape_count_.load(std::memory_order_acquire) > 0) {
     for (const std::shared_ptr<EagerTape>& tape : Tapes()) tape->Record(call, inputs, out);
   }
@@ -215,7 +215,7 @@ absl::Status EagerInterpreter::StartWorker() {
 }
 
 absl::Status EagerInterpreter::Enqueue(Command command, bool beyond_limit) {
-  if (options_.async_level == 0) {
+  if (options_.async_level == AsyncLevel::kSync) {
     std::lock_guard lock(execution_);
     return NoThrow([&] { return Execute(command); });
   }
@@ -280,7 +280,8 @@ absl::StatusOr<ValueType> EagerInterpreter::TypeOf(const EagerTensor& tensor) {
 
 absl::Status EagerInterpreter::Synchronize() {
   const int64_t given = given_.load();
-  if (options_.async_level > 0) WaitUntil([&] { return executed_.load(std::memory_order_relaxed) >= given; });
+  if (options_.async_level != AsyncLevel::kSync)
+    WaitUntil([&] { return executed_.load(std::memory_order_relaxed) >= given; });
   std::lock_guard lock(store_->mutex);
   return std::exchange(first_error_, absl::OkStatus());
 }

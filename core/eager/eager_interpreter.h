@@ -8,7 +8,7 @@
 //
 // A call appends a command to a queue and returns; a worker thread executes the commands in order (settings eager.*). Names,
 // attributes, types and shapes are checked in the call, as far as they are known. Errors of the execution arrive when the
-// result is read. If eager.async_level is 0, the calling thread executes its commands itself and gets their errors.
+// result is read. If eager.async_level is sync, the calling thread executes its commands itself and gets their errors.
 #pragma once
 
 #include <atomic>
@@ -54,7 +54,7 @@ using EagerTensorPtr = std::shared_ptr<const EagerTensor>;  // nullptr in a list
 
 // The settings that an interpreter reads once.
 struct EagerOptions {
-  int async_level = 2;
+  AsyncLevel async_level = AsyncLevel::kAsync;
   size_t queue_size = 10'000;
   bool catch_errors = true;
   bool drop = false, record_paths = false, swap = false, auto_drop = false;

@@ -267,7 +267,7 @@ bool EagerInterpreter::EvictOne() {
 void EagerInterpreter::EvictToThreshold() {
   const std::shared_ptr<const Snapshot> settings = runtime_->registry().snapshot();
   const int64_t threshold = settings->Get<kEagerDtrThreshold>().count, minimum = settings->Get<kEagerDtrMinimum>().count;
-  if (threshold <= 0 || !evicting_on_) return;
+  if (!evicting_on_) return;
   std::lock_guard lock(store_->mutex);
   while (evicting_on_->live_bytes > threshold && EvictBest(minimum)) {
   }
@@ -286,7 +286,7 @@ absl::Status EagerInterpreter::ExecuteDrop(EagerValue& value) {
   runtime_->logger().Warning(
       "drop of an eager tensor {} is ignored: how to compute it is not recorded. Needed are eager.record_computing_path, an "
       "operator that computes it from tensors that still exist and is not random, and a size above "
-      "eager.dtr_evictee_minimum_size",
+      "eager.dtr_minimum_bytes",
       TypeText(value.type().kind, value.type().type));
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of queues that work on a GPU at the same time, over all runs of a runtime: engine.gpu_worker_nthreads for
-// compute queues, engine.gpu_copy_nthreads for copy queues.
+// The limits of queues that work on a GPU at the same time, over all runs of a runtime: engine.gpu_worker_threads for
+// compute queues, engine.gpu_copy_threads for copy queues.
 //
 // A run takes a permit before it enqueues work on a queue of a GPU, and gives it back when the run has ended. Queues of a
 // run that never work at the same time share one: mostly, all inputs have been copied before the first output is. If none

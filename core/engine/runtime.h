@@ -58,7 +58,7 @@ class Runtime {
   // process may use.
   uint32_t Threads() const;
 
-  // Starts all backends within plugin.start_timeout. Warns about those that take longer, and returns their names.
+  // Starts all backends within plugin.start_timeout_seconds. Warns about those that take longer, and returns their names.
   std::vector<std::string> StartBackends();
 
   // Returns the names of the devices that ResolveDevice() chooses from.

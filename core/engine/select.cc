@@ -19,10 +19,10 @@ absl::StatusOr<SelectionTools> MakeSelection(const Snapshot& settings, const std
   if (directory.empty() && !user_cache_directory.empty()) directory = user_cache_directory + "/mge/tuning";
   if (settings.Get<kSelectCacheType>() == TuningStore::kMemory) directory.clear();
   out.cache = std::make_shared<TuningCache>(std::move(directory), logger);
-  if (const std::string& path = settings.Get<kSelectFrozen>(); !path.empty()) {
-    MGE_ASSIGN_OR_RETURN(out.frozen, FrozenSelection::Read(path));
+  if (const std::string& path = settings.Get<kSelectReplay>(); !path.empty()) {
+    MGE_ASSIGN_OR_RETURN(out.replay, SelectionFile::Read(path));
   }
-  if (const std::string& path = settings.Get<kSelectFreeze>(); !path.empty()) {
+  if (const std::string& path = settings.Get<kSelectRecord>(); !path.empty()) {
     MGE_ASSIGN_OR_RETURN(out.recorder, SelectionRecorder::Create(path));
   }
   return out;

@@ -14,12 +14,12 @@
 
 namespace mge {
 
-// Creates the tools, but for the workers, from settings and reads the frozen selection. Fails with kConfigFile if a selection
+// Creates the tools, but for the workers, from settings and reads the selection file. Fails with kConfigFile if a selection
 // file is invalid.
 absl::StatusOr<SelectionTools> MakeSelection(const Snapshot& settings, const std::string& user_cache_directory,
                                              const Logger& logger);
 
-// Returns the workers for select.profiling_timeout, or nullptr if it is 0. They use the settings of `registry`, which must
+// Returns the workers for select.profiling_timeout_seconds, or nullptr if it is unlimited. They use the settings of `registry`, which must
 // outlive them, and search these directories for backends. `program` is the path of mge-worker.
 std::shared_ptr<TimingWorkers> MakeTimingWorkers(const Registry& registry, std::string program,
                                                  std::span<const PluginDirectory> directories);

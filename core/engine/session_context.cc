@@ -74,8 +74,8 @@ absl::StatusOr<std::shared_ptr<const PlanContext>> MakePlanContext(Runtime& runt
   if (first.threads > 0) runtime.pool().Reserve(out->threads);
   out->engine_workers = runtime.engine().cpu_workers();
   out->training = options.training;
-  MGE_ASSIGN_OR_RETURN(out->kernels, KernelRules::Of(*settings, out->devices, out->services->selection.frozen != nullptr));
-  std::vector<std::string> skip = settings->Get<kPlannerSkip>();
+  MGE_ASSIGN_OR_RETURN(out->kernels, KernelRules::Of(*settings, out->devices, out->services->selection.replay != nullptr));
+  std::vector<std::string> skip = settings->Get<kPlanSkip>();
   skip.insert(skip.end(), options.skip.begin(), options.skip.end());
   MGE_ASSIGN_OR_RETURN(out->skip, WithVetoes(std::move(skip), out->devices));
   MGE_RETURN_IF_ERROR(CheckPools(*settings, out->devices, runtime.logger()));

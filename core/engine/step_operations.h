@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations of an instance if its steps are operations of the dependency engine: engine.bulk_inference is false, the
-// engine is naive, or the session trains. An operation has one step, or up to engine.bulk_train_max_nodes steps in a row of one
+// engine is naive, or the session trains. An operation has one step, or up to engine.bulk_train_steps steps in a row of one
 // queue.
 //
 // The engine orders the steps by variables for the plan's buffers (Plan::accesses). Steps on one queue write a variable of

@@ -47,7 +47,7 @@ Environment CaptureEnvironment() {
   if (getauxval(AT_SECURE) != 0 || environ == nullptr) return out;
   std::set<std::string, std::less<>> known(std::begin(kSystemVariables), std::end(kSystemVariables));
   for (const SettingRow& row : kSettings) {
-    known.insert(VariableOf(row));
+    known.insert(VariableOf(row.key));
     for (std::string_view alias : Words(row.aliases)) known.emplace(alias);
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {

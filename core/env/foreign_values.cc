@@ -17,19 +17,28 @@ constexpr ForeignValues kForeignValues[] = {
     {"MEGENGINE_LOGGING_LEVEL", "DEBUG, INFO, WARNING, ERROR", "INFO"},
     {"RUNTIME_OVERRIDE_LOG_LEVEL", "0, 1, 2, 3, 4", "3"},
     {"MEGENGINE_HOST_COMPUTE", "0, 1", "1"},
+    {"MEGENGINE_INTERP_ASYNC_LEVEL", "0, 1, 2", ""},
     {"MGE_FASTRUN_CACHE_TYPE", "FILE, MEMORY", ""},
     {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "", "15"},
     {"MGE_FASTRUN_CACHE_DIR", "", "~/.cache/megengine/persistent_cache"},
+    {"MXNET_GLUON_REPO", "", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"},
+    {"MXNET_MKLDNN_CACHE_NUM", "", "", "-1"},
+    {"MGB_CONV_PROFILING_TIMEOUT", "", "", "0"},
+    {"MEGENGINE_DTR_EVICTION_THRESHOLD", "", "", "0"},
     {"MGB_JIT_BACKEND", "NVRTC", ""},
     {"GE_USE_STATIC_MEMORY", kStaticMemory, ""},
     {"ge.exec.staticMemoryPolicy", kStaticMemory, ""},
     {"static_memory_policy", kStaticMemory, ""},
 };
 
-const ForeignValues* Find(std::string_view name) {
-  auto at = std::find_if(std::begin(kForeignValues), std::end(kForeignValues),
-                         [&](const ForeignValues& v) { return v.name == name; });
-  return at == std::end(kForeignValues) || at->allowed.empty() ? nullptr : at;
+constexpr ForeignValues kAsOurs = {};
+
+// Returns the row of a foreign name, or an empty one if its values and its default are as ours.
+const ForeignValues& PageOf(std::string_view name) {
+  for (const ForeignValues& page : kForeignValues) {
+    if (page.name == name) return page;
+  }
+  return kAsOurs;
 }
 
 }  // namespace
@@ -37,29 +46,40 @@ const ForeignValues* Find(std::string_view name) {
 std::span<const ForeignValues> AllForeignValues() { return kForeignValues; }
 
 std::string AllowedTextFor(const SettingRow& row, std::string_view name) {
-  const ForeignValues* page = Find(name);
-  return page ? std::string(page->allowed) : AllowedText(row);
+  const ForeignValues& page = PageOf(name);
+  if (!page.allowed.empty()) return std::string(page.allowed);
+  std::string text = AllowedText(row);
+  if (!page.word.empty() && text.ends_with(row.word))
+    text.replace(text.size() - row.word.size(), row.word.size(), page.word);
+  return text;
+}
+
+absl::StatusOr<SettingValue> ParseFor(const SettingRow& row, std::string_view name, std::string_view text,
+                                      std::string_view home) {
+  const ForeignValues& page = PageOf(name);
+  if (!page.word.empty() && !row.word.empty()) {
+    SettingRow numbers = row;  // without a range, so that every spelling of the page's number is seen
+    numbers.ranged = false;
+    const absl::StatusOr<SettingValue> given = ParseSetting(numbers, text), word = ParseSetting(numbers, page.word);
+    if (given.ok() && word.ok() && *given == *word) return ParseSetting(row, row.word);
+  }
+  return ParseSetting(row, text, home);
 }
 
 std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::string_view name) {
-  if (const ForeignValues* page = Find(name)) {
-    std::string_view rest = page->allowed;
-    while (!rest.empty()) {
-      const std::string_view word = rest.substr(0, rest.find(", "));
-      if (absl::StatusOr<SettingValue> parsed = ParseSetting(row, word); parsed.ok() && *parsed == value) {
-        return std::string(word);
-      }
-      rest.remove_prefix(std::min(word.size() + 2, rest.size()));
+  const ForeignValues& page = PageOf(name);
+  std::string_view rest = page.allowed;
+  while (!rest.empty()) {
+    const std::string_view word = rest.substr(0, rest.find(", "));
+    if (absl::StatusOr<SettingValue> parsed = ParseSetting(row, word); parsed.ok() && *parsed == value) {
+      return std::string(word);
     }
+    rest.remove_prefix(std::min(word.size() + 2, rest.size()));
   }
-  return FormatSetting(row, value);
+  std::string text = FormatSetting(row, value);
+  return !page.word.empty() && text == row.word ? std::string(page.word) : text;
 }
 
-std::string_view PageDefault(std::string_view name) {
-  for (const ForeignValues& page : kForeignValues) {
-    if (page.name == name) return page.page_default;
-  }
-  return {};
-}
+std::string_view PageDefault(std::string_view name) { return PageOf(name).page_default; }
 
 }  // namespace mge

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/status.h"
 #include "core/env/setting.h"
 
 namespace mge {
@@ -15,10 +16,16 @@ struct ForeignValues {
   std::string_view name;          // "MXNET_ENGINE_TYPE"
   std::string_view allowed;       // separated by ", "; each is a spelling of the setting; empty: as ours
   std::string_view page_default;  // the default of the page if ours differs, else empty
+  std::string_view word = {};     // the page's spelling of the row's word (SettingRow::word), such as "0"
 };
 
 // Returns the names whose page spells values, or has a default, other than our own.
 std::span<const ForeignValues> AllForeignValues();
+
+// Parses a value that a source gives for `name`. Accepts our spelling and, if it is a foreign name, that of its page. See
+// ParseSetting.
+absl::StatusOr<SettingValue> ParseFor(const SettingRow& row, std::string_view name, std::string_view text,
+                                      std::string_view home);
 
 // Returns the allowed values for an error about `name`: in the spelling of its page if it is a foreign name, else ours.
 std::string AllowedTextFor(const SettingRow& row, std::string_view name);

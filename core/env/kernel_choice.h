@@ -21,7 +21,7 @@ inline constexpr StrategyRow kStrategyRows[] = {
     {"profile", "", "times"},
     {"heuristic_profile", "", "stored times, else estimates"},
     {"reproducible", "", "estimates, deterministic kernels only"},
-    {"profile_reproducible", "", "the file of select.frozen, deterministic kernels only"},
+    {"profile_reproducible", "", "the file of select.replay, deterministic kernels only"},
 };
 
 // The choice of the kernels of convolutions on GPUs.
@@ -33,8 +33,8 @@ struct AutotuneRow {
 };
 inline constexpr AutotuneRow kAutotuneRows[] = {
     {"", "", "as other kernels", "as other kernels"},
-    {"off", "0", "estimates, within select.workspace_limit", "as other kernels, within select.workspace_limit"},
-    {"limited", "1", "times, within select.workspace_limit", "as other kernels, within select.workspace_limit"},
+    {"off", "0", "estimates, within select.workspace_bytes", "as other kernels, within select.workspace_bytes"},
+    {"limited", "1", "times, within select.workspace_bytes", "as other kernels, within select.workspace_bytes"},
     {"fastest", "2", "times", "as other kernels"},
 };
 

@@ -47,10 +47,19 @@ std::string Code(std::string_view text) { return text.empty() ? std::string() : 
 std::string AllowedWithUnit(const SettingRow& row) {
   std::string allowed = AllowedText(row);
   bool ranged = row.ranged && row.type != SettingType::kBytes;
-  return ranged && !row.unit.empty() ? fmt::format("{} {}", allowed, row.unit) : allowed;
+  if (!ranged || row.unit.empty()) return allowed;
+  if (row.word.empty()) return fmt::format("{} {}", allowed, row.unit);
+  const size_t numbers = allowed.size() - row.word.size() - std::string_view(", ").size();
+  return fmt::format("{} {}, {}", allowed.substr(0, numbers), row.unit, row.word);
+}
+
+// Returns when the setting may change, and whether it may go.
+std::string WhenText(const SettingRow& row) {
+  return fmt::format("{}{}", LifecycleName(row.lifecycle), row.unstable ? ", unstable" : "");
 }
 
 std::string TomlDefault(const SettingRow& row) {
+  if (Default(row) == row.word) return fmt::format("\"{}\"", row.word);
   switch (row.type) {
     case SettingType::kBool:
     case SettingType::kInt:
@@ -75,7 +84,7 @@ std::string KernelChoiceTables() {
   std::string out =
       "\n## Choice of kernels\n\n"
       "`optimized`, joined to a strategy, also forbids reference kernels. `select.deterministic` "
-      "(`MXNET_ENFORCE_DETERMINISM`) also allows only deterministic kernels. For operators in the file of `select.frozen`, "
+      "(`MXNET_ENFORCE_DETERMINISM`) also allows only deterministic kernels. For operators in the file of `select.replay`, "
       "the file chooses.\n\n"
       "| select.strategy | backend's default mode | kernels are chosen by |\n|---|---|---|\n";
   for (const StrategyRow& row : kStrategyRows) {
@@ -108,7 +117,7 @@ std::string SettingsMarkdown() {
       "*first-set*: read once per runtime. *dynamic*: read when a session or a plan is made. "
       "*later*: the value is checked, "
       "but it has no effect in this version. Using the setting causes a warning, or an error with "
-      "`MGE_STRICT_ENV=1`.\n\n"
+      "`MGE_ENV_STRICT=1`. *unstable*: a tuning number of an algorithm, which a later version may change or remove.\n\n"
       "Examples of sizes: `4096`, `512KiB`, `2G` (powers of 1024), `64MB` (powers of 1000). Examples of times: `1.5` "
       "(seconds), `500ms`, `3min`.\n";
   for (std::string_view area : Areas()) {
@@ -118,10 +127,10 @@ std::string SettingsMarkdown() {
         "|\n|---|---|---|---|---|---|---|\n";
     for (const SettingRow& row : kSettings) {
       if (AreaOf(row) != area) continue;
-      std::string names = Code(VariableOf(row));
+      std::string names = Code(VariableOf(row.key));
       for (std::string_view alias : Words(row.aliases)) names += ", " + Code(alias);
       out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", Code(row.key), names, TypeName(row.type),
-                         Code(Default(row)), Cell(AllowedWithUnit(row)), LifecycleName(row.lifecycle), Cell(row.doc));
+                         Code(Default(row)), Cell(AllowedWithUnit(row)), WhenText(row), Cell(row.doc));
     }
   }
   out += KernelChoiceTables();
@@ -133,7 +142,7 @@ std::string SettingsMarkdown() {
   std::vector<std::string> lines;
   for (const SettingRow& row : kSettings) {
     const std::vector<std::string_view> aliases = Words(row.aliases);
-    for (const ForeignName& f : ForeignNamesOf(VariableOf(row), {aliases.begin(), aliases.end()})) {
+    for (const ForeignName& f : ForeignNamesOf(VariableOf(row.key), {aliases.begin(), aliases.end()})) {
       std::string default_value = Code(ValueTextFor(row, DefaultOf(row), f.name));
       if (const std::string_view page = PageDefault(f.name); !page.empty()) {
         default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page));
@@ -158,8 +167,8 @@ std::string SettingsToml() {
       if (AreaOf(row) != area || row.key == kConfigFiles.key) continue;
       std::string allowed = AllowedWithUnit(row);
       out += fmt::format("\n# {}\n# {}{}{}; {}; {}\n# {} = {}\n", row.doc, TypeName(row.type), allowed.empty() ? "" : ": ",
-                         allowed, LifecycleName(row.lifecycle), VariableOf(row),
-                         row.key.substr(area.empty() ? 0 : area.size() + 1), TomlDefault(row));
+                         allowed, WhenText(row), VariableOf(row.key), row.key.substr(area.empty() ? 0 : area.size() + 1),
+                         TomlDefault(row));
     }
   }
   return out;

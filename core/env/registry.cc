@@ -9,6 +9,7 @@
 #include "core/base/nearest.h"
 #include "core/env/foreign_values.h"
 #include "core/env/registry_state.h"
+#include "core/env/removed_names.h"
 #include "core/env/setting_text.h"
 #include "fmt/format.h"
 
@@ -30,8 +31,14 @@ std::string Upper(std::string_view text) {
   return out;
 }
 
+// Returns a sentence about an unknown name: its present name, else the nearest known name, else "".
+std::string Hint(std::string_view name, std::string_view nearest) {
+  const std::string successor = SuccessorOf(name);
+  return successor.empty() ? DidYouMean(nearest) : fmt::format(" It is now named \"{}\".", successor);
+}
+
 absl::Status UnknownSetting(std::string_view nearest, std::string_view name, std::string_view where) {
-  return Fail(errors::kUnknownSetting, fmt::format("no setting is named {}.{}", Quoted(name), DidYouMean(nearest)),
+  return Fail(errors::kUnknownSetting, fmt::format("no setting is named {}.{}", Quoted(name), Hint(name, nearest)),
               {.where = std::string(where), .fix = "`mge env` lists all settings"});
 }
 
@@ -120,10 +127,10 @@ absl::Status Registry::CheckNames(std::span<const std::string> absent, std::stri
     const std::string& name = variable.first;
     if (taken || !HasOurPrefix(name)) continue;
     if (variable.second.empty() || IsIgnored(name) || passes(name, "environment")) continue;
-    std::string hint = DidYouMean(state.NearestName(name, State::Names::kVariables));
+    std::string hint = Hint(name, state.NearestName(name, State::Names::kVariables));
     if (state.strict) {
       return Fail(errors::kUnknownSetting, fmt::format("the variable {} is unknown.{}", Quoted(name), hint),
-                  {.what = "MGE_STRICT_ENV makes unknown variables with a prefix of MGE an error",
+                  {.what = "MGE_ENV_STRICT makes unknown variables with a prefix of MGE an error",
                    .where = fmt::format("environment {}", name),
                    .fix = "unset it; `mge env` lists all settings"});
     }
@@ -134,7 +141,7 @@ absl::Status Registry::CheckNames(std::span<const std::string> absent, std::stri
     if (taken || passes(item.key, item.place)) continue;
     const Entry* meant = state.Find(item.key);  // the file may name a variable or an alias
     std::string hint = meant ? fmt::format(" Its key is \"{}\".", meant->row.key)
-                             : DidYouMean(state.NearestName(item.key, State::Names::kKeys));
+                             : Hint(item.key, state.NearestName(item.key, State::Names::kKeys));
     return Fail(errors::kConfigFile, fmt::format("no setting has the key {}.{}", Quoted(item.key), hint),
                 {.where = item.place, .fix = "`mge env` lists all settings"});
   }
@@ -259,6 +266,7 @@ std::vector<SettingInfo> Registry::List() const {
                     .allowed = AllowedTextFor(entry.row, slot.origin.detail),
                     .unit = std::string(entry.row.unit),
                     .lifecycle = std::string(LifecycleName(entry.row.lifecycle)),
+                    .unstable = entry.row.unstable,
                     .doc = std::string(entry.row.doc),
                     .owner = entry.owner});
   }

@@ -80,6 +80,7 @@ struct SettingInfo {
   std::string allowed;  // allowed values as text, such as a range; empty if all are allowed
   std::string unit;
   std::string lifecycle;  // "first-set" or "dynamic"
+  bool unstable = false;  // a later version may change or remove it
   std::string doc;
   std::string owner;  // "core" or the backend's name
 };

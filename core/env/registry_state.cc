@@ -29,7 +29,7 @@ absl::Status BadSetting(const Entry& entry, std::string_view name, std::string_v
 }  // namespace
 
 Entry MakeEntry(const SettingRow& row, std::string_view owner) {
-  Entry entry = {.row = row, .owner = std::string(owner), .variable = VariableOf(row), .default_value = DefaultOf(row)};
+  Entry entry = {.row = row, .owner = std::string(owner), .variable = VariableOf(row.key), .default_value = DefaultOf(row)};
   for (std::string_view alias : Words(row.aliases)) entry.aliases.emplace_back(alias);
   return entry;
 }
@@ -79,7 +79,7 @@ absl::Status Registry::State::TakeAssignments(Entry& entry, std::vector<Statemen
     Origin origin = {source, source == Source::kCall      ? std::string()
                              : !assignment.option.empty() ? assignment.option
                                                           : fmt::format("--set {}={}", assignment.name, assignment.text)};
-    auto value = ParseSetting(entry.row, assignment.text, home);
+    auto value = ParseFor(entry.row, assignment.name, assignment.text, home);
     if (!value.ok()) return BadSetting(entry, assignment.name, Quoted(assignment.text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
     MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, assignment.name, assignment.text));
@@ -100,7 +100,7 @@ absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger
       taken = true;
       if (variable.second.empty()) continue;
       Origin origin = {Source::kEnvironment, name};
-      auto value = ParseSetting(entry.row, variable.second, home);
+      auto value = ParseFor(entry.row, name, variable.second, home);
       if (!value.ok()) return BadSetting(entry, name, Quoted(variable.second), value.status(), origin);
       if (!slot) {
         slot = Assigned{*std::move(value), std::move(origin)};
@@ -210,7 +210,7 @@ absl::Status Registry::State::SetByCall(Entry& entry, std::string_view name, std
   if (text.empty()) {
     slot.reset();
   } else {
-    auto value = ParseSetting(entry.row, text, home);
+    auto value = ParseFor(entry.row, name, text, home);
     if (!value.ok()) return BadSetting(entry, name, Quoted(text), value.status(), origin);
     Assigned option = {*std::move(value), std::move(origin)};
     MGE_RETURN_IF_ERROR(CheckOneSource(entry, option, name, text));

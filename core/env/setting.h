@@ -52,6 +52,14 @@ struct Range {
   T max;
 };
 
+// A text for a value that is not an amount, such as "unlimited". The value lies outside of the row's range, so that no number
+// in a text has its meaning.
+template <typename T>
+struct ValueWord {
+  std::string_view text = {};
+  T value = {};
+};
+
 // A number or a text: a default or a limit in a row.
 struct SettingLiteral {
   int64_t whole = 0;
@@ -68,6 +76,8 @@ struct SettingRow {
   bool ranged = false;
   SettingLiteral min = {};
   SettingLiteral max = {};
+  std::string_view word = {};
+  SettingLiteral word_value = {};
   std::span<const Choice> choices = {};
   bool (*check)(std::string_view text) = nullptr;
   std::string_view allowed = {};
@@ -75,10 +85,10 @@ struct SettingRow {
   Lifecycle lifecycle = Lifecycle::kFirstSet;
   std::string_view doc = {};
   std::string_view aliases = {};
-  std::string_view variable = {};
   std::string_view instead = {};
   std::string_view sets = {};
   bool one_source = false;
+  bool unstable = false;
 };
 
 namespace setting_internal {
@@ -139,7 +149,7 @@ struct Traits<Flags<E>> : TraitsBase<SettingType::kFlags, Flags<E>, Flags<E>, in
 
 }  // namespace setting_internal
 
-// The declaration of a setting. The variable of the key `engine.type` is MGE_ENGINE_TYPE unless `variable` names another.
+// The declaration of a setting. The variable of the key `engine.type` is MGE_ENGINE_TYPE.
 template <typename T>
 struct Setting {
   using Type = T;
@@ -149,6 +159,7 @@ struct Setting {
   std::string_view key = {};
   Constant default_value = {};
   std::optional<Range<Constant>> range = {};  // both ends are allowed; for numbers only
+  ValueWord<Constant> word = {};              // for numbers with a range only
   std::span<const Choice> choices = {};       // for enums and flags only
   // An additional check of a text, or of each entry of a list. `allowed` then describes the allowed texts.
   bool (*check)(std::string_view text) = nullptr;
@@ -157,7 +168,6 @@ struct Setting {
   Lifecycle lifecycle = Lifecycle::kFirstSet;
   std::string_view doc = {};      // one or two sentences, shown by `mge env` and in the generated pages
   std::string_view aliases = {};  // other names, separated by spaces
-  std::string_view variable = {};
   std::string_view instead = {};  // the function that can change a first-set setting after MarkRead
   // The key of a backend's setting of the same type, which takes this setting's value. From one source, the value for the
   // backend's own name wins.
@@ -165,6 +175,7 @@ struct Setting {
   // A variable and an option (of the command line, a call or a session) with different values are an error. Otherwise the
   // option wins.
   bool one_source = false;
+  bool unstable = false;  // a tuning number of an algorithm: a later version may change or remove it
 
   constexpr SettingRow Row() const {
     return {.key = key,
@@ -173,6 +184,8 @@ struct Setting {
             .ranged = range.has_value(),
             .min = range ? Traits::Erase(range->min) : SettingLiteral{},
             .max = range ? Traits::Erase(range->max) : SettingLiteral{},
+            .word = word.text,
+            .word_value = word.text.empty() ? SettingLiteral{} : Traits::Erase(word.value),
             .choices = choices,
             .check = check,
             .allowed = allowed,
@@ -180,10 +193,10 @@ struct Setting {
             .lifecycle = lifecycle,
             .doc = doc,
             .aliases = aliases,
-            .variable = variable,
             .instead = instead,
             .sets = sets,
-            .one_source = one_source};
+            .one_source = one_source,
+            .unstable = unstable};
   }
 };
 

@@ -102,6 +102,16 @@ const Choice* FindChoice(const SettingRow& row, std::string_view text) {
   return nullptr;
 }
 
+bool IsWord(const SettingRow& row, std::string_view text) { return !row.word.empty() && Lower(text) == Lower(row.word); }
+
+// Returns the value that the word of the row stands for.
+SettingValue WordValue(const SettingRow& row) {
+  const bool real = row.type == SettingType::kDouble || row.type == SettingType::kSeconds;
+  return real ? SettingValue(row.word_value.real) : SettingValue(row.word_value.whole);
+}
+
+bool HasWord(const SettingRow& row, const SettingValue& value) { return !row.word.empty() && value == WordValue(row); }
+
 absl::StatusOr<SettingValue> CheckRange(const SettingRow& row, SettingValue value) {
   bool inside = true;
   if (const int64_t* whole = std::get_if<int64_t>(&value)) {
@@ -217,6 +227,7 @@ std::string_view LifecycleName(Lifecycle lifecycle) { return lifecycle == Lifecy
 
 absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_view text, std::string_view home) {
   text = Trim(text);
+  if (IsWord(row, text)) return WordValue(row);
   switch (row.type) {
     case SettingType::kBool: return ParseBool(text);
     case SettingType::kInt: {
@@ -260,7 +271,8 @@ absl::StatusOr<SettingValue> ParseSetting(const SettingRow& row, std::string_vie
 absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const ConfigValue& value, std::string_view home) {
   const SettingType type = row.type;
   if (const std::string* text = std::get_if<std::string>(&value)) {
-    if (type != SettingType::kBool && type != SettingType::kInt && type != SettingType::kDouble) {
+    const bool plain = type == SettingType::kBool || type == SettingType::kInt || type == SettingType::kDouble;
+    if (!plain || IsWord(row, Trim(*text))) {
       return ParseSetting(row, *text, home);
     }
   } else if (const bool* flag = std::get_if<bool>(&value)) {
@@ -304,6 +316,7 @@ std::string ConfigText(const ConfigValue& value) {
 }
 
 std::string FormatSetting(const SettingRow& row, const SettingValue& value) {
+  if (HasWord(row, value)) return std::string(row.word);
   switch (row.type) {
     case SettingType::kBool: return std::get<bool>(value) ? "true" : "false";
     case SettingType::kInt: return std::to_string(std::get<int64_t>(value));
@@ -349,7 +362,7 @@ std::string FormatSetting(const SettingRow& row, const SettingValue& value) {
 
 std::string PlainText(const SettingRow& row, const SettingValue& value) {
   if (row.type == SettingType::kBool) return std::get<bool>(value) ? "1" : "0";
-  if (row.type == SettingType::kBytes) return std::to_string(std::get<int64_t>(value));
+  if (row.type == SettingType::kBytes && !HasWord(row, value)) return std::to_string(std::get<int64_t>(value));
   return FormatSetting(row, value);
 }
 
@@ -381,16 +394,19 @@ std::string AllowedText(const SettingRow& row) {
     return out;
   }
   if (!row.ranged) return {};
+  const std::string word = row.word.empty() ? "" : fmt::format(", {}", row.word);
   switch (row.type) {
     case SettingType::kInt:
     case SettingType::kBytes: {
       auto text = [&](int64_t v) { return row.type == SettingType::kBytes ? FormatSize(v) : std::to_string(v); };
-      return RangeText(row.min.whole != INT64_MIN, text(row.min.whole), row.max.whole != INT64_MAX, text(row.max.whole));
+      return RangeText(row.min.whole != INT64_MIN, text(row.min.whole), row.max.whole != INT64_MAX, text(row.max.whole)) +
+             word;
     }
     case SettingType::kDouble:
     case SettingType::kSeconds:
       return RangeText(std::isfinite(row.min.real), fmt::format("{}", row.min.real), std::isfinite(row.max.real),
-                       fmt::format("{}", row.max.real));
+                       fmt::format("{}", row.max.real)) +
+             word;
     default: return {};
   }
 }

@@ -35,13 +35,13 @@ std::string ConfigText(const ConfigValue& value);  // for messages
 std::string FormatSetting(const SettingRow& row, const SettingValue& value);
 
 // Formats a value for a backend, which has no parser for settings: booleans as 1 or 0, sizes in bytes,
-// times in seconds.
+// times in seconds, or the row's word.
 std::string PlainText(const SettingRow& row, const SettingValue& value);
 
 // Returns the default of a row as a value. Expands `~` in a path if `home` is given.
 SettingValue DefaultOf(const SettingRow& row, std::string_view home = {});
 
-// Describes the allowed values: "0..1024", "naive, threaded, threaded_per_device", or the row's `allowed`. Returns ""
+// Describes the allowed values: "0..1024", "1..1024, unlimited", "naive, threaded, threaded_per_device", or the row's `allowed`. Returns ""
 // if all values are allowed.
 std::string AllowedText(const SettingRow& row);
 

@@ -7,6 +7,6 @@ namespace mge {
 
 static_assert(ValidSettings(kSettings));
 
-std::string VariableOf(const SettingRow& row) { return std::string(VariableName(row).view()); }
+std::string VariableOf(std::string_view key) { return std::string(VariableName(key).view()); }
 
 }  // namespace mge

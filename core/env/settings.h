@@ -38,7 +38,7 @@ inline constexpr IgnoredVariable kIgnoredVariables[] = {
     {"MGE_TEST_UPDATE", "the tests: 1 writes generated files again instead of comparing them"},
 };
 
-// Returns the variable of a row: its `variable`, else MGE_ and the key in capitals with `_` for dots.
-std::string VariableOf(const SettingRow& row);
+// Returns the variable of a key: MGE_ and the key in capitals with `_` for dots.
+std::string VariableOf(std::string_view key);
 
 }  // namespace mge

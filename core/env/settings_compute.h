@@ -18,7 +18,7 @@ inline constexpr Choice kJitBackends[] = {
 }  // namespace setting_choices
 
 inline constexpr Setting<int64_t> kComputeNnpackThreads = {
-    .key = "compute.nnpack_nthreads",
+    .key = "compute.nnpack_threads",
     .default_value = 4,
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
@@ -28,6 +28,7 @@ inline constexpr Setting<int64_t> kComputeNnpackThreads = {
         "only if it is set. Sets cpu.conv_threads, whose own value from the same source wins.",
     .aliases = "MXNET_CPU_NNPACK_NTHREADS",
     .sets = "cpu.conv_threads",
+    .unstable = true,
 };
 inline constexpr Setting<bool> kComputeMkldnn = {
     .key = "compute.mkldnn",
@@ -38,29 +39,32 @@ inline constexpr Setting<bool> kComputeMkldnn = {
     .sets = "cpu.onednn",
 };
 inline constexpr Setting<int64_t> kComputeMkldnnCache = {
-    .key = "compute.mkldnn_cache_num",
+    .key = "compute.mkldnn_cache_count",
     .default_value = -1,
-    .range = Range<int64_t>{-1, 1'000'000},
+    .range = Range<int64_t>{0, 1'000'000},
+    .word = {"unlimited", -1},
     .unit = "primitives",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Maximum number of oneDNN primitives that are kept for later plans; the least recently used is dropped first. -1 "
-        "keeps all, 0 none. Has an effect only if it is set. Sets cpu.onednn_cache, whose own value from the same source "
+        "Maximum number of oneDNN primitives that are kept for later plans; the least recently used is dropped "
+        "first. Has an effect only if it is set. Sets cpu.onednn_cache_count, whose own value from the same source "
         "wins.",
     .aliases = "MXNET_MKLDNN_CACHE_NUM",
-    .sets = "cpu.onednn_cache",
+    .sets = "cpu.onednn_cache_count",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kComputeParallelCopy = {
-    .key = "compute.parallel_copy_size",
+    .key = "compute.parallel_copy_elements",
     .default_value = 200'000,
     .range = Range<int64_t>{0, 1'000'000'000'000'000},
     .unit = "elements",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Minimum number of elements for which a copy on the CPU uses several threads. Has an effect only if it is set. Sets "
-        "cpu.parallel_copy_size, whose own value from the same source wins.",
+        "cpu.parallel_copy_elements, whose own value from the same source wins.",
     .aliases = "MXNET_CPU_PARALLEL_COPY_SIZE",
-    .sets = "cpu.parallel_copy_size",
+    .sets = "cpu.parallel_copy_elements",
+    .unstable = true,
 };
 inline constexpr Setting<Text> kComputeOperatorTuning = {
     .key = "compute.operator_tuning",
@@ -74,18 +78,20 @@ inline constexpr Setting<Text> kComputeOperatorTuning = {
         "otherwise estimates decide. Sets cpu.operator_tuning, whose own value from the same source wins.",
     .aliases = "MXNET_USE_OPERATOR_TUNING MXNET_ENABLE_OPERATOR_TUNING",
     .sets = "cpu.operator_tuning",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kComputeTuningCores = {
-    .key = "compute.operator_tuning_cores",
+    .key = "compute.operator_tuning_threads",
     .default_value = -1,
     .range = Range<int64_t>{-1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Maximum number of threads that operator tuning measures; with less than 2 it uses one thread. -1 means half of the "
-        "processors, at least 2. Sets cpu.operator_tuning_cores, whose own value from the same source wins.",
+        "processors, at least 2. Sets cpu.operator_tuning_threads, whose own value from the same source wins.",
     .aliases = "MXNET_USE_NUM_CORES_OPERATOR_TUNING",
-    .sets = "cpu.operator_tuning_cores",
+    .sets = "cpu.operator_tuning_threads",
+    .unstable = true,
 };
 inline constexpr Setting<JitBackend> kJitBackend = {
     .key = "jit.backend",
@@ -161,12 +167,12 @@ inline constexpr Setting<bool> kProfileOnlyWait = {
 inline constexpr Setting<int64_t> kDebugWatchValue = {
     .key = "debug.watch_value",
     .default_value = -1,
-    .range = Range<int64_t>{-1, INT32_MAX},
+    .range = Range<int64_t>{0, INT32_MAX},
+    .word = {"none", -1},
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Id of a value, as `mge plan --why` shows it. Its bytes are checked after every step until its last reader has "
-        "ended, and a run fails with the name of the step that changes them. Steps then run one at a time. -1 checks no "
-        "value.",
+        "ended, and a run fails with the name of the step that changes them. Steps then run one at a time.",
     .aliases = "MGB_DEBUG_VAR_SANITY_CHECK_LOG",
 };
 inline constexpr Setting<bool> kDebugExternalAllocations = {
@@ -184,7 +190,7 @@ inline constexpr Setting<bool> kDebugCollectives = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Logs each execution of a collective operator with its rank and the name of its node. Steps then run one at a time.",
-    .variable = "MGE_MM_OPR_DEBUG",
+    .aliases = "MGE_MM_OPR_DEBUG",
 };
 inline constexpr Setting<bool> kDebugDumpInputs = {
     .key = "debug.dump_inputs",

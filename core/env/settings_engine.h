@@ -30,7 +30,7 @@ inline constexpr Setting<EngineType> kEngineType = {
     .aliases = "MXNET_ENGINE_TYPE",
 };
 inline constexpr Setting<int64_t> kCpuWorkers = {
-    .key = "engine.cpu_worker_nthreads",
+    .key = "engine.cpu_worker_threads",
     .default_value = 1,
     .range = kWorkerRange,
     .unit = "threads",
@@ -41,7 +41,7 @@ inline constexpr Setting<int64_t> kCpuWorkers = {
     .aliases = "MXNET_CPU_WORKER_NTHREADS",
 };
 inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
-    .key = "engine.cpu_priority_nthreads",
+    .key = "engine.cpu_priority_threads",
     .default_value = 4,
     .range = kWorkerRange,
     .unit = "threads",
@@ -50,7 +50,7 @@ inline constexpr Setting<int64_t> kCpuPriorityWorkers = {
     .aliases = "MXNET_CPU_PRIORITY_NTHREADS",
 };
 inline constexpr Setting<int64_t> kGpuWorkers = {
-    .key = "engine.gpu_worker_nthreads",
+    .key = "engine.gpu_worker_threads",
     .default_value = 2,
     .range = kWorkerRange,
     .unit = "threads",
@@ -62,7 +62,7 @@ inline constexpr Setting<int64_t> kGpuWorkers = {
     .aliases = "MXNET_GPU_WORKER_NTHREADS",
 };
 inline constexpr Setting<int64_t> kGpuCopyWorkers = {
-    .key = "engine.gpu_copy_nthreads",
+    .key = "engine.gpu_copy_threads",
     .default_value = 2,
     .range = kWorkerRange,
     .unit = "threads",
@@ -71,12 +71,12 @@ inline constexpr Setting<int64_t> kGpuCopyWorkers = {
     .aliases = "MXNET_GPU_COPY_NTHREADS",
 };
 inline constexpr Setting<int64_t> kForkWorkers = {
-    .key = "engine.fork_worker_nthreads",
+    .key = "engine.fork_worker_threads",
     .default_value = 1,
     .range = kWorkerRange,
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Replaces engine.cpu_worker_nthreads in the child process after a fork.",
+    .doc = "Replaces engine.cpu_worker_threads in the child process after a fork.",
     .aliases = "MXNET_MP_WORKER_NTHREADS",
 };
 inline constexpr Setting<bool> kBulkInference = {
@@ -93,20 +93,20 @@ inline constexpr Setting<bool> kBulkTrain = {
     .doc = "Lets an operation of the engine run several steps of a training, instead of one.",
     .aliases = "MXNET_EXEC_BULK_EXEC_TRAIN",
 };
-inline constexpr int64_t kAllSteps = 1'000'000;
-inline constexpr Setting<int64_t> kBulkTrainNodes = {
-    .key = "engine.bulk_train_max_nodes",
+inline constexpr int32_t kAllSteps = 1'000'000'000;  // more than a plan has
+inline constexpr Setting<int64_t> kBulkTrainSteps = {
+    .key = "engine.bulk_train_steps",
     .default_value = kAllSteps,
-    .range = Range<int64_t>{0, kAllSteps},
+    .range = Range<int64_t>{0, 1'000'000},
+    .word = {"unlimited", kAllSteps},
     .unit = "steps",
     .lifecycle = Lifecycle::kDynamic,
-    .doc =
-        "Maximum number of steps that one operation of the engine runs in a training; 0 and 1 mean one step, 1000000 all "
-        "steps.",
+    .doc = "Maximum number of steps that one operation of the engine runs in a training; 0 and 1 both mean one step.",
     .aliases = "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN",
+    .unstable = true,
 };
 
 inline constexpr auto kEngineRows = SettingRows(kEngineType, kCpuWorkers, kCpuPriorityWorkers, kGpuWorkers, kGpuCopyWorkers,
-                                                kForkWorkers, kBulkInference, kBulkTrain, kBulkTrainNodes);
+                                                kForkWorkers, kBulkInference, kBulkTrain, kBulkTrainSteps);
 
 }  // namespace mge

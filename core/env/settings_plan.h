@@ -59,27 +59,30 @@ inline constexpr Setting<bool> kPlanInplace = {
     .doc = "Lets an output reuse the memory of an input that is not used afterwards.",
     .aliases = "MXNET_EXEC_ENABLE_INPLACE",
 };
-inline constexpr Setting<int64_t> kPlanCacheSize = {
-    .key = "plan.cache_size",
-    .default_value = 0,
-    .range = Range<int64_t>{0, 1 << 20},
+inline constexpr Setting<int64_t> kPlanCacheCount = {
+    .key = "plan.cache_count",
+    .default_value = INT64_MAX,
+    .range = Range<int64_t>{1, 1 << 20},
+    .word = {"unlimited", INT64_MAX},
     .unit = "plans",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Maximum number of plans that a session keeps, one per signature of input shapes; the least recently used "
-        "plan is dropped first. 0 sets no limit.",
+        "plan is dropped first.",
 };
-inline constexpr Setting<ByteCount> kPlanCacheMemory = {
-    .key = "plan.cache_memory",
+inline constexpr Setting<ByteCount> kPlanCacheBytes = {
+    .key = "plan.cache_bytes",
     .default_value = ByteCount{256 << 20},
+    .range = Range<ByteCount>{ByteCount{0}, ByteCount{int64_t{1} << 46}},
+    .word = {"unlimited", ByteCount{INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Maximum memory of a session's plans, without the one used last: packed or uploaded constants that are not shared "
-        "with it, 4 KiB for each step, and buffers kept for the next run, which are freed first. 0 sets no limit.",
+        "with it, 4 KiB for each step, and buffers kept for the next run, which are freed first.",
 };
-inline constexpr Setting<TextList> kPlannerSkip = {
-    .key = "planner.skip",
+inline constexpr Setting<TextList> kPlanSkip = {
+    .key = "plan.skip",
     .check = IsIdentifierWord,
     .allowed = "names of passes, rewrites and fusions separated by commas",
     .lifecycle = Lifecycle::kDynamic,
@@ -97,16 +100,17 @@ inline constexpr Setting<int64_t> kPlanMatchRange = {
         "from 1 to this one and uses the best. If this setting is set, it also binds the offset planner. "
         "0 allows in-place sharing only.",
     .aliases = "NNVM_EXEC_MATCH_RANGE",
+    .unstable = true,
 };
-inline constexpr Setting<int64_t> kPlanNumTemp = {
-    .key = "plan.num_temp",
+inline constexpr Setting<int64_t> kPlanWorkspaces = {
+    .key = "plan.workspaces",
     .default_value = 1,
     .range = Range<int64_t>{1, 1024},
     .unit = "workspaces",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Maximum number of workspaces per device, and so of lanes whose kernels run in parallel. On a GPU, a lane is a "
-        "compute queue; there are no more than engine.gpu_worker_nthreads. On a CPU, lanes exist if engine.bulk_inference "
+        "compute queue; there are no more than engine.gpu_worker_threads. On a CPU, lanes exist if engine.bulk_inference "
         "is false: each kernel is then an operation of the engine, and there are no more lanes than its workers for the "
         "CPU. Otherwise the kernels of a CPU run one after another. Unless this setting is set, a plan uses as many queues "
         "as make it faster.",
@@ -149,12 +153,12 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "The way in which the kernels of convolutions on GPUs are chosen: by estimates (off) or by times (limited), both "
-        "within select.workspace_limit, or by times alone (fastest). Has an effect only if it is set, and then replaces "
+        "within select.workspace_bytes, or by times alone (fastest). Has an effect only if it is set, and then replaces "
         "select.strategy for them, except that `reproducible` forbids times.",
     .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
 };
-inline constexpr Setting<ByteCount> kSelectWorkspaceLimit = {
-    .key = "select.workspace_limit",
+inline constexpr Setting<ByteCount> kSelectWorkspaceBytes = {
+    .key = "select.workspace_bytes",
     .default_value = ByteCount{1 << 30},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
@@ -170,21 +174,22 @@ inline constexpr Setting<bool> kSelectDeterministic = {
     .aliases = "MXNET_ENFORCE_DETERMINISM",
 };
 inline constexpr Setting<Seconds> kSelectProfilingTimeout = {
-    .key = "select.profiling_timeout",
+    .key = "select.profiling_timeout_seconds",
     .default_value = Seconds(0),
-    .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
+    .range = Range<Seconds>{Seconds(1e-9), Seconds(1e6)},
+    .word = {"unlimited", Seconds(0)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Time limit for timing one candidate; 0 sets no limit. With a limit, candidates of devices in host memory and of "
+        "Time limit for timing one candidate. With a limit, candidates of devices in host memory and of "
         "virtual devices are timed in the program mge-worker. One that takes longer, or that crashes, is killed with its "
         "process and left out of the choice. The tuning cache stores this: it is timed again only if a larger limit is set. "
         "On other devices, and if mge-worker is missing, candidates are timed in the process without a limit, and a warning "
         "says so.",
     .aliases = "MGB_CONV_PROFILING_TIMEOUT",
 };
-inline constexpr Setting<Seconds> kSelectTime = {
-    .key = "select.time",
+inline constexpr Setting<Seconds> kSelectMeasuringTime = {
+    .key = "select.measuring_seconds",
     .default_value = Seconds(0.05),
     .range = Range<Seconds>{Seconds(0), Seconds(1e6)},
     .unit = "seconds",
@@ -193,20 +198,22 @@ inline constexpr Setting<Seconds> kSelectTime = {
         "Time after which no further run of a candidate starts when kernels are measured; each candidate runs at least "
         "once.",
 };
-inline constexpr Setting<ByteCount> kSelectMemory = {
-    .key = "select.memory",
-    .default_value = ByteCount{0},
+inline constexpr Setting<ByteCount> kSelectMeasuringBytes = {
+    .key = "select.measuring_bytes",
+    .default_value = ByteCount{INT64_MAX},
+    .range = Range<ByteCount>{ByteCount{0}, ByteCount{int64_t{1} << 46}},
+    .word = {"unlimited", ByteCount{INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Maximum device memory for measuring one candidate; 0 sets no limit except memory.limit.",
+    .doc = "Maximum device memory for measuring one candidate; memory.limit applies in any case.",
 };
-inline constexpr Setting<Path> kSelectFreeze = {
-    .key = "select.freeze",
+inline constexpr Setting<Path> kSelectRecord = {
+    .key = "select.record",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "File to which the chosen kernels are added, for use as select.frozen in later runs.",
+    .doc = "File to which the chosen kernels are added, for use as select.replay in later runs.",
 };
-inline constexpr Setting<Path> kSelectFrozen = {
-    .key = "select.frozen",
+inline constexpr Setting<Path> kSelectReplay = {
+    .key = "select.replay",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Selection file with the kernels to use. For operators that are not in the file, select.strategy chooses, or fails "
@@ -218,13 +225,13 @@ inline constexpr Setting<TuningStore> kSelectCacheType = {
     .choices = setting_choices::kTuningCaches,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Place for measured times: files, or memory until the runtime ends.",
-    .variable = "MGE_FASTRUN_CACHE_TYPE",
+    .aliases = "MGE_FASTRUN_CACHE_TYPE",
 };
 inline constexpr Setting<Path> kSelectCacheDir = {
     .key = "select.cache_dir",
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Directory for the files of measured times; if empty, mge/tuning in the user's cache directory.",
-    .variable = "MGE_FASTRUN_CACHE_DIR",
+    .aliases = "MGE_FASTRUN_CACHE_DIR",
 };
 inline constexpr Setting<bool> kSelectTensorCore = {
     .key = "select.tensor_core",
@@ -285,15 +292,17 @@ inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
         "In the pool round of a GPU, sizes up to 2 to the power of this value are rounded up to powers of two, larger "
         "sizes to multiples of that power.",
     .aliases = "MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF",
+    .unstable = true,
 };
 inline constexpr Setting<ByteCount> kMemoryLargeRound = {
-    .key = "memory.gpu_large_round",
+    .key = "memory.gpu_large_round_bytes",
     .default_value = ByteCount{2 << 20},
     .range = Range<ByteCount>{{1}, {INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "In the pool naive of a GPU, sizes above this value are rounded up to a multiple of it; 1 disables rounding.",
     .aliases = "MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE",
+    .unstable = true,
 };
 inline constexpr Setting<Text> kMemoryReserveCuda = {
     .key = "memory.reserve_cuda",
@@ -331,10 +340,10 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
 };
 
 inline constexpr auto kPlanRows = SettingRows(
-    kPlanInplace, kPlanCacheSize, kPlanCacheMemory, kPlannerSkip, kPlanMatchRange, kPlanNumTemp, kPlanHostCompute,
-    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectWorkspaceLimit, kSelectDeterministic,
-    kSelectProfilingTimeout, kSelectTime, kSelectMemory, kSelectFreeze, kSelectFrozen, kSelectCacheType, kSelectCacheDir,
-    kSelectTensorCore, kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool, kMemoryGpuReserve,
-    kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
+    kPlanInplace, kPlanCacheCount, kPlanCacheBytes, kPlanSkip, kPlanMatchRange, kPlanWorkspaces, kPlanHostCompute,
+    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectWorkspaceBytes, kSelectDeterministic,
+    kSelectProfilingTimeout, kSelectMeasuringTime, kSelectMeasuringBytes, kSelectRecord, kSelectReplay, kSelectCacheType,
+    kSelectCacheDir, kSelectTensorCore, kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool,
+    kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);
 
 }  // namespace mge

@@ -35,13 +35,12 @@ inline constexpr Choice kLogOverrides[] = {
 }  // namespace setting_choices
 
 inline constexpr Setting<Text> kDefaultDevice = {
-    .key = "device.default",
+    .key = "default_device",
     .default_value = "xpux",
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Device that runs a model if neither the call nor a scope names one: xpux is the best device present, \"a,b\" an "
         "order of preference, and \"a+b\" splits the model over both.",
-    .variable = "MGE_DEFAULT_DEVICE",
     .instead = "set_default_device",
 };
 inline constexpr Setting<PathList> kPluginPath = {
@@ -66,14 +65,13 @@ inline constexpr Setting<TextList> kPluginSkip = {
     .doc = "Backends that are not loaded, wherever they are found; their settings have no effect.",
 };
 inline constexpr Setting<Seconds> kPluginStartTimeout = {
-    .key = "plugin.start_timeout",
+    .key = "plugin.start_timeout_seconds",
     .default_value = Seconds(10),
-    .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
+    .range = Range<Seconds>{Seconds(1e-9), Seconds(1e9)},
+    .word = {"unlimited", Seconds(0)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc =
-        "Time limit for the start of all backends by `mge devices` and `mge env`; slower ones are reported. 0 sets no "
-        "limit.",
+    .doc = "Time limit for the start of all backends by `mge devices` and `mge env`; slower ones are reported.",
 };
 inline constexpr Setting<Path> kCacheDir = {
     .key = "cache.dir",
@@ -117,12 +115,13 @@ inline constexpr Setting<int64_t> kSeed = {
     .doc = "Seed of the random numbers of operators and of generated inputs.",
 };
 inline constexpr Setting<Seconds> kRunTimeout = {
-    .key = "run.timeout",
+    .key = "run.timeout_seconds",
     .default_value = Seconds(0),
-    .range = Range<Seconds>{Seconds(0), Seconds(1e9)},
+    .range = Range<Seconds>{Seconds(1e-9), Seconds(1e9)},
+    .word = {"unlimited", Seconds(0)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Time limit per run, planning included; a longer run fails. 0 sets no limit.",
+    .doc = "Time limit per run, planning included; a longer run fails.",
 };
 inline constexpr Setting<PathList> kConfigFiles = {
     .key = "config",
@@ -135,7 +134,6 @@ inline constexpr Setting<bool> kStrictEnv = {
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Makes unknown variables, and settings without effect in this version, an error.",
-    .variable = "MGE_STRICT_ENV",
 };
 inline constexpr Setting<LogLevel> kLogLevel = {
     .key = "log.level",

@@ -7,6 +7,16 @@
 
 namespace mge {
 
+enum class AsyncLevel { kSync = 0, kShapes = 1, kAsync = 2 };
+
+namespace setting_choices {
+inline constexpr Choice kAsyncLevels[] = {
+    {AsyncLevel::kSync, "sync", "0"},
+    {AsyncLevel::kShapes, "shapes", "1"},
+    {AsyncLevel::kAsync, "async", "2"},
+};
+}  // namespace setting_choices
+
 inline constexpr Setting<int64_t> kCollectiveRanks = {
     .key = "collective.ranks",
     .default_value = 1,
@@ -31,7 +41,7 @@ inline constexpr Setting<Text> kCollectiveId = {
     .doc = "Id of the session's group of ranks, the same for all of them.",
 };
 inline constexpr Setting<Seconds> kCollectiveTimeout = {
-    .key = "collective.timeout",
+    .key = "collective.timeout_seconds",
     .default_value = Seconds(30),
     .range = Range<Seconds>{Seconds(0.001), Seconds(1e9)},
     .unit = "seconds",
@@ -73,6 +83,7 @@ inline constexpr Setting<int64_t> kSublinearTries = {
         "Number of thresholds that the linear search and the local search for a plan of sublinear "
         "memory each try.",
     .aliases = "MGB_SUBLINEAR_MEMORY_THRESH_NR_TRY",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kSublinearGenerations = {
     .key = "train.sublinear_generations",
@@ -81,6 +92,7 @@ inline constexpr Setting<int64_t> kSublinearGenerations = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of rounds of the genetic search for a plan of sublinear memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_NR_ITER",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kSublinearPopulation = {
     .key = "train.sublinear_population",
@@ -89,6 +101,7 @@ inline constexpr Setting<int64_t> kSublinearPopulation = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of plans kept after each round of the genetic search for a plan of sublinear memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_GENETIC_POOL_SIZE",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .key = "train.sublinear_lower_bound_mib",
@@ -98,38 +111,42 @@ inline constexpr Setting<int64_t> kSublinearLowerBound = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Peak memory below which the search for a plan of sublinear memory stops trading speed for memory.",
     .aliases = "MGB_SUBLINEAR_MEMORY_LOWER_BOUND_MB",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kSublinearWorkers = {
-    .key = "train.sublinear_workers",
+    .key = "train.sublinear_threads",
     .default_value = 0,
     .range = Range<int64_t>{0, 4096},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Number of threads of the search for a plan of sublinear memory; 0 means half of the processors.",
     .aliases = "MGB_SUBLINEAR_MEMORY_WORKERS",
+    .unstable = true,
 };
 
-inline constexpr Setting<int64_t> kEagerAsyncLevel = {
+inline constexpr Setting<AsyncLevel> kEagerAsyncLevel = {
     .key = "eager.async_level",
-    .default_value = 2,
-    .range = Range<int64_t>{0, 2},
+    .default_value = AsyncLevel::kAsync,
+    .choices = setting_choices::kAsyncLevels,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "When eager mode executes an operator: 0 executes it in the call, which fails with its error; 1 leaves it to a "
-        "worker, "
-        "and waits only if the shape of a result is not known yet; 2 never waits. Then errors of the execution arrive when "
+        "When eager mode executes an operator: sync executes it in the call, which fails with its error; shapes leaves it "
+        "to "
+        "a worker, and waits only if the shape of a result is not known yet; async never waits. Then errors of the "
+        "execution arrive when "
         "a "
         "result is read. Errors in names, types and known shapes always arrive in the call.",
     .aliases = "MEGENGINE_INTERP_ASYNC_LEVEL",
 };
-inline constexpr Setting<int64_t> kEagerQueueSize = {
-    .key = "eager.queue_size",
+inline constexpr Setting<int64_t> kEagerQueueCommands = {
+    .key = "eager.queue_commands",
     .default_value = 10'000,
     .range = Range<int64_t>{1, 100'000'000},
     .unit = "commands",
     .lifecycle = Lifecycle::kFirstSet,
     .doc = "Maximum number of commands in the queue of eager mode; the caller then waits until the worker takes one.",
     .aliases = "MEGENGINE_ASYNC_QUEUE_SIZE",
+    .unstable = true,
 };
 inline constexpr Setting<bool> kEagerCatchErrors = {
     .key = "eager.catch_worker_errors",
@@ -176,45 +193,52 @@ inline constexpr Setting<bool> kEagerDtr = {
     .aliases = "MEGENGINE_DTR_AUTO_DROP",
 };
 inline constexpr Setting<ByteCount> kEagerDtrThreshold = {
-    .key = "eager.dtr_eviction_threshold",
-    .default_value = ByteCount{0},
+    .key = "eager.dtr_threshold_bytes",
+    .default_value = ByteCount{INT64_MAX},
+    .range = Range<ByteCount>{ByteCount{0}, ByteCount{int64_t{1} << 46}},
+    .word = {"unlimited", ByteCount{INT64_MAX}},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Bytes of eager tensors on a device above which tensors are dropped automatically (eager.dtr_auto_drop); 0: only if "
-        "the device has no memory left.",
+        "Bytes of eager tensors on a device above which tensors are dropped automatically (eager.dtr_auto_drop); unlimited: "
+        "only if the device has no memory left.",
     .aliases = "MEGENGINE_DTR_EVICTION_THRESHOLD",
+    .unstable = true,
 };
 inline constexpr Setting<ByteCount> kEagerDtrMinimum = {
-    .key = "eager.dtr_evictee_minimum_size",
+    .key = "eager.dtr_minimum_bytes",
     .default_value = ByteCount{1 << 20},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Tensors up to this size are not recorded and never dropped.",
     .aliases = "MEGENGINE_DTR_EVICTEE_MINIMUM_SIZE",
+    .unstable = true,
 };
 
 inline constexpr Setting<int64_t> kKvstoreThreads = {
-    .key = "kvstore.reduction_nthreads",
+    .key = "kvstore.reduction_threads",
     .default_value = 4,
     .range = Range<int64_t>{1, 1024},
     .unit = "threads",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Number of threads that add up a big array of gradients of several devices on the host; see kvstore.bigarray_bound. "
+        "Number of threads that add up a big array of gradients of several devices on the host; see "
+        "kvstore.big_array_elements. "
         "Not used if the devices add up themselves.",
     .aliases = "MXNET_KVSTORE_REDUCTION_NTHREADS",
+    .unstable = true,
 };
 inline constexpr Setting<int64_t> kKvstoreBigArray = {
-    .key = "kvstore.bigarray_bound",
+    .key = "kvstore.big_array_elements",
     .default_value = 1'000'000,
     .range = Range<int64_t>{1, INT64_MAX},
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Minimum number of elements for which the host adds up an array of gradients of several devices with "
-        "kvstore.reduction_nthreads threads.",
+        "kvstore.reduction_threads threads.",
     .aliases = "MXNET_KVSTORE_BIGARRAY_BOUND",
+    .unstable = true,
 };
 inline constexpr Setting<bool> kKvstoreTree = {
     .key = "kvstore.tree",
@@ -233,7 +257,7 @@ inline constexpr Setting<bool> kKvstoreLogTree = {
     .aliases = "MXNET_KVSTORE_LOGTREE",
 };
 inline constexpr Setting<int64_t> kKvstoreTreeArray = {
-    .key = "kvstore.tree_array_bound",
+    .key = "kvstore.tree_array_elements",
     .default_value = 10'000'000,
     .range = Range<int64_t>{0, INT64_MAX},
     .unit = "elements",
@@ -243,6 +267,7 @@ inline constexpr Setting<int64_t> kKvstoreTreeArray = {
         "own, if "
         "its first dimension is at least twice the number of devices.",
     .aliases = "MXNET_KVSTORE_TREE_ARRAY_BOUND",
+    .unstable = true,
 };
 inline constexpr Setting<bool> kKvstoreBacktrack = {
     .key = "kvstore.tree_backtrack",
@@ -250,6 +275,7 @@ inline constexpr Setting<bool> kKvstoreBacktrack = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Searches reduction trees by backtracking instead of the Kernighan-Lin algorithm.",
     .aliases = "MXNET_KVSTORE_TREE_BACKTRACK",
+    .unstable = true,
 };
 inline constexpr Setting<double> kKvstorePenalty = {
     .key = "kvstore.tree_link_usage_penalty",
@@ -258,6 +284,7 @@ inline constexpr Setting<double> kKvstorePenalty = {
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Factor by which the weight of a link is multiplied for each tree that already uses it.",
     .aliases = "MXNET_KVSTORE_TREE_LINK_USAGE_PENALTY",
+    .unstable = true,
 };
 inline constexpr Setting<bool> kKvstoreP2p = {
     .key = "kvstore.gpu_p2p",
@@ -276,32 +303,32 @@ inline constexpr Setting<Path> kDataHome = {
 };
 inline constexpr Setting<Text> kDataRepository = {
     .key = "data.repository",
-    .default_value = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/",
     .check = IsUrl,
     .allowed = "an address that begins with https://, http:// or file:///",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Base address from which mge.data.fetch() of the Python package downloads files.",
+    .doc =
+        "Base address from which mge.data.fetch() of the Python package downloads files; if empty, a download is an error.",
     .aliases = "MXNET_GLUON_REPO",
 };
 inline constexpr Setting<ByteCount> kDataSharedMemory = {
-    .key = "data.shared_memory",
+    .key = "data.shared_memory_bytes",
     .default_value = ByteCount{4'000'000'000},
     .unit = "bytes",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Shared memory for the batches of each data loader of the Python package. A batch that finds no room there passes "
         "through a pipe, which copies it; 0: all do.",
-    .variable = "MGE_PLASMA_MEMORY",
+    .aliases = "MGE_PLASMA_MEMORY",
 };
 inline constexpr Setting<bool> kDataSharedMemoryDebug = {
     .key = "data.shared_memory_debug",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc = "Prints each use of a data loader's shared memory to stderr, with the bytes in use.",
-    .variable = "MGE_DATALOADER_PLASMA_DEBUG",
+    .aliases = "MGE_DATALOADER_PLASMA_DEBUG",
 };
 inline constexpr Setting<int64_t> kDataDecodeThreads = {
-    .key = "data.decode_nthreads",
+    .key = "data.decode_threads",
     .default_value = 0,
     .range = Range<int64_t>{0, 1024},
     .unit = "threads",
@@ -316,7 +343,7 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
 inline constexpr auto kTrainRows = SettingRows(
     kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kTrainSublinear,
     kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel,
-    kEagerQueueSize, kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold,
+    kEagerQueueCommands, kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold,
     kEagerDtrMinimum, kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack,
     kKvstorePenalty, kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 

@@ -17,7 +17,7 @@ namespace mge {
 
 // A row of the table of rewrites.
 struct Rewrite {
-  std::string_view name;  // shown by `--why`; the setting planner.skip disables rewrites by name
+  std::string_view name;  // shown by `--why`; the setting plan.skip disables rewrites by name
   std::string_view doc;
   // True: is applied only if the first device's backend has `allow_rewrite` (mge/plugin.h) and allows it.
   bool on_request = false;

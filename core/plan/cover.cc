@@ -163,7 +163,7 @@ class Coverer {
   absl::StatusOr<std::string> TryClaim(Device& device, const AbiGraph& abi, const Claim& claim) {
     MGE_RETURN_IF_ERROR(CheckStop(stop_));
     if (!claim.fault.empty()) return claim.fault;
-    if (context_.skip.Has(claim.name)) return std::string("skipped by a setting (planner.skip)");
+    if (context_.skip.Has(claim.name)) return std::string("skipped by a setting (plan.skip)");
     std::vector<NodeId> nodes;
     for (int32_t index : claim.nodes) nodes.push_back(abi.node(index));
     std::sort(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });

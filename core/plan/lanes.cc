@@ -148,13 +148,13 @@ class Spreader {
 }  // namespace
 
 std::optional<int32_t> QueueLimit(const PlanContext& context) {
-  if (!context.settings->IsSet<kPlanNumTemp>()) return std::nullopt;
-  return static_cast<int32_t>(std::min(context.settings->Get<kPlanNumTemp>(), context.settings->Get<kGpuWorkers>()));
+  if (!context.settings->IsSet<kPlanWorkspaces>()) return std::nullopt;
+  return static_cast<int32_t>(std::min(context.settings->Get<kPlanWorkspaces>(), context.settings->Get<kGpuWorkers>()));
 }
 
 std::optional<int32_t> LaneLimit(const PlanContext& context) {
-  if (!context.settings->IsSet<kPlanNumTemp>() || StepsPerOperation(context) == kAllSteps) return std::nullopt;
-  return static_cast<int32_t>(std::min<int64_t>(context.settings->Get<kPlanNumTemp>(), context.engine_workers));
+  if (!context.settings->IsSet<kPlanWorkspaces>() || StepsPerOperation(context) == kAllSteps) return std::nullopt;
+  return static_cast<int32_t>(std::min<int64_t>(context.settings->Get<kPlanWorkspaces>(), context.engine_workers));
 }
 
 void SpreadKernels(Schedule& schedule, const PlanContext& context) {

@@ -6,7 +6,7 @@
 // and estimates when each can start on each queue. A kernel stays on the queue of the producer that ends last, unless it can
 // start earlier on another queue by more than the waits cost.
 //
-// If the user limits the number of workspaces (plan.num_temp), the queues are instead chosen by longest paths
+// If the user limits the number of workspaces (plan.workspaces), the queues are instead chosen by longest paths
 // (color_paths.h), whatever the kernels cost. So are the lanes of kernels without queues, which run in parallel if each step
 // is an operation of the engine.
 #pragma once
@@ -21,7 +21,7 @@ namespace mge {
 // The estimated time of a wait between two queues in microseconds.
 inline constexpr double kQueueWaitUs = 5;
 
-// Returns the user's limit of compute queues in use per device (plan.num_temp), or nullopt: as many as help.
+// Returns the user's limit of compute queues in use per device (plan.workspaces), or nullopt: as many as help.
 std::optional<int32_t> QueueLimit(const PlanContext& context);
 
 // Returns the user's limit of lanes per device without queues, or nullopt if its kernels run one after another, or each has a

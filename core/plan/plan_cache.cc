@@ -167,10 +167,10 @@ int64_t PlanCache::IdleBytes() const {
 // Releases idle memory before it evicts plans, since such memory is quickly allocated again. Both in least recently used
 // order.
 void PlanCache::Trim(Evicted& evicted) {
-  while (limits_.plans > 0 && entries_.size() > static_cast<size_t>(limits_.plans)) {
+  while (entries_.size() > static_cast<size_t>(limits_.plans)) {
     Evict(std::prev(entries_.end()));
   }
-  if (limits_.bytes == 0 || entries_.size() < 2) return;
+  if (entries_.size() < 2) return;
   int64_t idle = 0;
   for (auto at = std::next(entries_.begin()); at != entries_.end(); ++at) idle += mge::IdleBytes(*at->plan);
   const Plan& last = *entries_.front().plan;

@@ -42,10 +42,10 @@ InputType TypeOfValue(const HostValue& value);
 
 // The limits of a plan cache.
 struct PlanCacheLimits {
-  int64_t plans = 0;  // number of plans; 0: no limit
+  int64_t plans = INT64_MAX;
   // Bytes held beside those of the most recently used plan: packed and uploaded constants, memory kept for the next run, and
-  // kStepBytes per step. 0: no limit.
-  int64_t bytes = 0;
+  // kStepBytes per step.
+  int64_t bytes = INT64_MAX;
 };
 
 // Not thread-safe, except FindRecent(). The caller of other functions holds a lock, and releases it before the Evicted

@@ -21,7 +21,7 @@ int32_t StepsPerOperation(const PlanContext& context) {
   const Snapshot& settings = *context.settings;
   if (settings.Get<kEngineType>() == EngineType::kNaive) return 1;
   if (!context.training) return settings.Get<kBulkInference>() ? kAllSteps : 1;
-  return settings.Get<kBulkTrain>() ? static_cast<int32_t>(std::max<int64_t>(settings.Get<kBulkTrainNodes>(), 1)) : 1;
+  return settings.Get<kBulkTrain>() ? static_cast<int32_t>(std::max<int64_t>(settings.Get<kBulkTrainSteps>(), 1)) : 1;
 }
 
 absl::Status ForEachOnPool(const PlanContext& context, uint64_t count, const std::function<absl::Status(uint64_t)>& body) {

@@ -34,7 +34,7 @@ std::string DeviceWithoutKernels(const PlanContext& context, std::string_view op
 }
 
 PlanCacheLimits CacheLimits(const Snapshot& settings) {
-  return {settings.Get<kPlanCacheSize>(), settings.Get<kPlanCacheMemory>().count};
+  return {settings.Get<kPlanCacheCount>(), settings.Get<kPlanCacheBytes>().count};
 }
 
 // Returns the error of a constant that could not be read while somebody needed its bytes.
@@ -160,12 +160,12 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   if (cache_.made_again() >= kAgain && !warned_of_eviction_) {
     warned_of_eviction_ = true;
     const PlanCacheLimits limits = CacheLimits(*context_->settings);
+    auto text = [](int64_t limit) { return limit == INT64_MAX ? std::string("unlimited") : std::to_string(limit); };
     context_->services->logger.Warning(
         "{}plans are created repeatedly: {} of {} were created again after an eviction, the last for {}, in {:.1f} ms "
-        "each. The limits are plan.cache_size = {}{} and plan.cache_memory = {}{}: raise them, or call the model with fewer "
+        "each. The limits are plan.cache_count = {} and plan.cache_bytes = {}: raise them, or call the model with fewer "
         "shapes",
-        place, cache_.made_again(), cache_.made(), shapes(), ms, limits.plans, limits.plans ? "" : " (no limit)",
-        limits.bytes, limits.bytes ? " bytes" : " (no limit)");
+        place, cache_.made_again(), cache_.made(), shapes(), ms, text(limits.plans), text(limits.bytes));
   }
   const int64_t fresh = cache_.made() - cache_.made_again(), calls = calls_ + cache_.recent_finds();
   if (fresh >= kMany && 2 * fresh > calls && !warned_of_shapes_) {

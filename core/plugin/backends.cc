@@ -68,7 +68,7 @@ StartContext Through(const std::shared_ptr<StartGate>& gate) {
     std::lock_guard lock(gate->mutex);
     if (gate->closed) {
       return Fail(errors::kTimeout, "the runtime no longer waits for the start of this backend",
-                  {.fix = "raise plugin.start_timeout"});
+                  {.fix = "raise plugin.start_timeout_seconds"});
     }
     if (gate->context.settings) return gate->context.settings(backend, rows);
     std::vector<std::string> values;
@@ -231,7 +231,7 @@ std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit)
     attempt->entry->late = true;
     files_[attempt->entry->rows[0]].warning = fmt::format(
         "it has not started within {:g} s: run `mge doctor` to put it into quarantine, raise "
-        "plugin.start_timeout, or set MGE_PLUGIN_SKIP={} to leave it out",
+        "plugin.start_timeout_seconds, or set MGE_PLUGIN_SKIP={} to leave it out",
         limit.count(), attempt->entry->name);
   }
   std::lock_guard lock(gate->mutex);

@@ -92,7 +92,7 @@ void CheckByRules(int fd, const PluginRules& rules, PluginFile& file) {
   if (!key.ok()) return unreadable(key.status());
   if (std::optional<Quarantine::Entry> entry = rules.quarantine.Find(*key)) {
     SetVerdict(file, Verdict::kRefused, VerdictCode::kQuarantined, fmt::format("it is in quarantine: {}", entry->reason),
-               fmt::format("install another build of it, or try it again with: mge doctor --release {}", file.name));
+               fmt::format("install another build of it, or try it again with: mge doctor --end-quarantine {}", file.name));
   }
 }
 

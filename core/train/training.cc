@@ -219,7 +219,7 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   // Before functions are expanded: constants of their bodies are no parameters.
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
-  MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.output));
+  MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.loss_output));
   ValueId loss = options.loss == "output" ? Wide(graph, output, graph.value(output).type.dtype) : output;
   LossParts parts = {kNone, kNone};
   if (options.loss != "output") {

@@ -22,7 +22,7 @@ namespace mge {
 
 struct TrainingOptions {
   std::string loss = "cross_entropy";    // see mge_training_options
-  std::string output = {};               // the output that is compared with the labels; empty: the first one
+  std::string loss_output = {};          // the output that is compared with the labels; empty: the first one
   std::string labels_name = "labels";    // of the input with the labels
   std::string optimizer = "sgd";         // a row of mge/optimizers.hpp, which says which of these numbers it reads
   double momentum = 0;                   // in [0, 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oneDNN primitives that are kept for later plans (cpu.onednn_cache).
+// The oneDNN primitives that are kept for later plans (cpu.onednn_cache_count).
 #pragma once
 
 #include <cstdint>

@@ -15,13 +15,13 @@ inline constexpr mge_setting kOnednnSetting =
 inline constexpr mge_setting kOpenblasSetting =
     Dynamic(BoolSetting("cpu.openblas", "true", "Offer OpenBLAS's kernels beside our own."));
 inline constexpr mge_setting kOnednnCacheSetting =
-    IntSetting("cpu.onednn_cache", "1024", -1, 1e6, "primitives",
+    IntSetting("cpu.onednn_cache_count", "1024", -1, 1e6, "primitives",
                "Maximum number of oneDNN primitives that are kept for later plans; -1 keeps all, 0 none.");
 inline constexpr mge_setting kConvThreadsSetting =
     IntSetting("cpu.conv_threads", "0", 0, 1024, "threads",
                "Maximum number of threads of our own convolution kernels; 0: those of the run.");
 inline constexpr mge_setting kParallelCopySetting =
-    IntSetting("cpu.parallel_copy_size", "-1", -1, 9e15, "elements",
+    IntSetting("cpu.parallel_copy_elements", "-1", -1, 9e15, "elements",
                "Minimum number of elements for which a copy uses several threads; -1: by an estimate.");
 inline constexpr mge_setting kOperatorTuningSetting = TextSetting(
     "cpu.operator_tuning", "",
@@ -29,7 +29,7 @@ inline constexpr mge_setting kOperatorTuningSetting = TextSetting(
     "(all), 0 (none) or a list such as float32,int8. Kernels of the others always use them. If empty, estimates "
     "decide.");
 inline constexpr mge_setting kTuningCoresSetting =
-    IntSetting("cpu.operator_tuning_cores", "-1", -1, 1024, "threads",
+    IntSetting("cpu.operator_tuning_threads", "-1", -1, 1024, "threads",
                "Maximum number of threads that operator tuning measures; less than 2: it uses one thread. -1: half of the "
                "processors, at least 2.");
 inline constexpr mge_setting kHugePagesSetting =

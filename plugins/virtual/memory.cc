@@ -37,7 +37,7 @@ Result Memory::Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge
   const uint64_t most = CurrentOptions().max_allocation;
   if (!pinned && most > 0 && bytes > most) {
     return {MGE_RESOURCE_EXHAUSTED, std::to_string(bytes) + " bytes in one allocation; the limit is " +
-                                        std::to_string(most) + " (virtual.max_allocation)"};
+                                        std::to_string(most) + " (virtual.max_allocation_bytes)"};
   }
   auto held = std::make_unique<Held>();
   held->release.emplace_back(0, [&device, held = held.get()] { Release(device, held->slab); });

@@ -42,6 +42,7 @@ Result ReadInto(Options& o) {
   o.compile_ms = values.Number<double>(kCompileTime);
   o.device.memory_bytes = values.Number<uint64_t>(kMemory);
   o.max_allocation = values.Number<uint64_t>(kMaxAllocation);
+  if (o.max_allocation == static_cast<uint64_t>(kMaxAllocation.max)) o.max_allocation = 0;
   o.buffer_alignment = values.Number<uint32_t>(kBufferAlignment);
   o.compute_queues = values.Number<uint32_t>(kComputeQueues);
   o.device.bandwidth_gb_s = values.Number<double>(kBandwidth);
@@ -74,7 +75,7 @@ Result ReadInto(Options& o) {
     bool set = o.device.bandwidth_gb_s > 0 || o.device.latency_us > 0;
     for (int i = 0; i < o.devices && set; ++i) {
       if (!o.device.links.to_host(i)) continue;
-      return {MGE_INVALID_ARGUMENT, "virtual.bandwidth, virtual.latency: the matrix " + path +
+      return {MGE_INVALID_ARGUMENT, "virtual.bandwidth_gb_s, virtual.latency_us: the matrix " + path +
                                         " already contains the link of virtual" + std::to_string(i) +
                                         " to the host; set both to 0, or write 0 instead of its cells over the host"};
     }

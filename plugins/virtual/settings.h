@@ -13,9 +13,10 @@ inline constexpr mge_setting kDevices =
     IntSetting("virtual.devices", "0", 0, 64, "devices", "Number of GPUs in software: virtual0, virtual1 and so on.");
 inline constexpr mge_setting kGpu =
     BoolSetting("virtual.gpu", "false", "Make the devices also available as gpu0, gpu1 and so on.");
-inline constexpr mge_setting kMemory = BytesSetting("virtual.memory", "1GiB", 1 << 16, 0x1p46, "Memory of each device.");
+inline constexpr mge_setting kMemory =
+    BytesSetting("virtual.memory_bytes", "1GiB", 1 << 16, 0x1p46, "Memory of each device.");
 inline constexpr mge_setting kMaxAllocation =
-    BytesSetting("virtual.max_allocation", "0", 0, 0x1p46, "Largest single allocation in bytes; 0 means no limit.");
+    BytesSetting("virtual.max_allocation_bytes", "64TiB", 1, 0x1p46, "Largest single allocation; 64TiB is no limit.");
 inline constexpr mge_setting kBufferAlignment =
     ChoiceSetting("virtual.buffer_alignment", "64", "64|128|256|512|1024|2048|4096",
                   "Alignment of every operand that the devices require.", "bytes");
@@ -26,12 +27,12 @@ inline constexpr mge_setting kLinks =
                 "File with the link matrix of the devices, with optional links to the host; without a file all are peers at "
                 "the speed of memory.");
 inline constexpr mge_setting kBandwidth =
-    DoubleSetting("virtual.bandwidth", "0", 0, 1e6, "GB/s",
+    DoubleSetting("virtual.bandwidth_gb_s", "0", 0, 1e6, "GB/s",
                   "Simulated bandwidth between host and device per direction; 0 means the speed of memory.");
 inline constexpr mge_setting kLatency =
-    DoubleSetting("virtual.latency", "0", 0, 1e6, "us", "Simulated latency of a copy between host and device.");
+    DoubleSetting("virtual.latency_us", "0", 0, 1e6, "us", "Simulated latency of a copy between host and device.");
 inline constexpr mge_setting kLaunchLatency = DoubleSetting(
-    "virtual.launch_latency", "0", 0, 1e6, "us", "Simulated delay from a kernel's turn on its queue to its start.");
+    "virtual.launch_latency_us", "0", 0, 1e6, "us", "Simulated delay from a kernel's turn on its queue to its start.");
 inline constexpr mge_setting kFault =
     TextSetting("virtual.fault", "",
                 "Injected faults, such as copy@2=fail or 1:kernel@5+=slow(20ms): allocation, copy, kernel or any; fail, "
@@ -49,7 +50,7 @@ inline constexpr mge_setting kWrongKernel =
 inline constexpr mge_setting kReopen =
     BoolSetting("virtual.reopen", "false", "Let a lost device be opened again, as after a driver has reset it.");
 inline constexpr mge_setting kCompileTime =
-    DoubleSetting("virtual.compile_time", "0", 0, 1e6, "ms",
+    DoubleSetting("virtual.compile_time_ms", "0", 0, 1e6, "ms",
                   "Simulated time to compile the program of a device when it is opened, unless the host's cache has its "
                   "binary; 0: there is no program.");
 inline constexpr mge_setting kForbidRewrites =

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# mge_members(FILE OUTPUT): lists the members of the structs of a C header of the plugin interface, in their order, so that
+# mge_members(FILE OUTPUT): lists the members of the structs of a C header of the SDK, in their order, so that
 # the header is the only description of them. Each item is "STRUCT|MEMBER|KIND|MARK":
 #   KIND  function, table (a pointer to another struct of functions) or value
 #   MARK  "required"; "optional" for a member marked [optional]; "with X" for one marked [optional, with X]
@@ -55,7 +55,7 @@ function(mge_members file output)
     endforeach()
   endforeach()
   # The structs are counted with another pattern, too: a struct that the pattern above does not find would go unnoticed.
-  string(REGEX MATCHALL "uint32_t struct_size%" sizes "${text}")
+  string(REGEX MATCHALL "(uint32_t|size_t) struct_size%" sizes "${text}")
   string(REGEX MATCHALL "\\|struct_size\\|" found "${rows}")
   list(LENGTH sizes expected)
   list(LENGTH found count)

@@ -47,7 +47,8 @@ add_custom_command(OUTPUT ${stub}
   COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_CURRENT_BINARY_DIR}/abi
   COMMAND ${CMAKE_COMMAND} -DINCLUDES=${PROJECT_SOURCE_DIR}/sdk/include/mge -DOUTPUT=${stub}
           -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake
-  DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/context.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
+  DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/context.h
+          ${PROJECT_SOURCE_DIR}/sdk/include/mge/eager.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
 foreach(age IN ITEMS "" _newer)
   add_library(mge_interfaces${age} SHARED ${stub})
   target_link_libraries(mge_interfaces${age} PRIVATE mge_sdk)
@@ -70,13 +71,13 @@ if(MGE_ABIDIFF AND NOT MGE_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64"
   set_tests_properties(abi/interfaces_differ PROPERTIES WILL_FAIL TRUE)  # the comparison sees a change where there is one
 endif()
 if(MGE_ABIDW)
-  set(write_lists "$<TARGET_FILE:test_sdk> --gtest_filter='PluginAbi.Is*'; $<TARGET_FILE:test_abi> --gtest_filter='Symbols.*'")
+  set(write_lists "$<TARGET_FILE:test_sdk> --gtest_filter='*Abi.Is*'; $<TARGET_FILE:test_abi> --gtest_filter='Symbols.*'")
   add_custom_target(mge_abi_baseline
     COMMAND ${MGE_ABIDW} --no-corpus-path --no-comp-dir-path --no-show-locs --out-file ${baseline}
             $<TARGET_FILE:mge_interfaces>
     COMMAND sh -c "{ ${write_lists}; } >/dev/null; true"  # the tests fail if the interface has changed
-    COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_BINARY_DIR}/tests/plugin_abi.txt ${PROJECT_BINARY_DIR}/tests/libmge_symbols.txt
-            ${CMAKE_CURRENT_SOURCE_DIR}/abi
+    COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_BINARY_DIR}/tests/plugin_abi.txt ${PROJECT_BINARY_DIR}/tests/application_abi.txt
+            ${PROJECT_BINARY_DIR}/tests/libmge_symbols.txt ${CMAKE_CURRENT_SOURCE_DIR}/abi
     COMMENT "writing the descriptions of the interfaces to tests/abi" VERBATIM)
   add_dependencies(mge_abi_baseline mge_interfaces test_sdk test_abi)
 endif()

@@ -64,8 +64,8 @@ void Measure(const char* what, int64_t n, Settings settings) {
 
 int Main() {
   Measure("modelled", 1 << 16,
-          {{"virtual.devices", "1"}, {"virtual.bandwidth", "0.03"}, {"virtual.fault", "kernel@1+=slow(8ms)"}});
-  Measure("computed", 1 << 21, {{"virtual.devices", "1"}, {"virtual.bandwidth", "1"}});
+          {{"virtual.devices", "1"}, {"virtual.bandwidth_gb_s", "0.03"}, {"virtual.fault", "kernel@1+=slow(8ms)"}});
+  Measure("computed", 1 << 21, {{"virtual.devices", "1"}, {"virtual.bandwidth_gb_s", "1"}});
   return testing::Test::HasFailure() ? 1 : 0;
 }
 

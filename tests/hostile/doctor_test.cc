@@ -34,7 +34,7 @@ TEST_P(DeadlyStart, HappensInAChildIsNamedAndQuarantinesUntilReleased) {
   EXPECT_EQ(row["quarantined"], true);
   EXPECT_THAT(row["reason"].get<std::string>(),
               AllOf(HasSubstr(GetParam().reason), HasSubstr("while starting"), Not(HasSubstr("mge doctor"))));
-  EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --release " + name));
+  EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --end-quarantine " + name));
   EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
 
   // Other commands do not open the quarantined backend.
@@ -79,7 +79,7 @@ TEST(Doctor, QuarantinesABackendWhoseStaticObjectsThrow) {
   EXPECT_EQ(row["quarantined"], true);
   EXPECT_THAT(row["reason"].get<std::string>(),
               AllOf(HasSubstr("while it was being opened"), HasSubstr("thrown by the hostile backend")));
-  EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --release load_throw"));
+  EXPECT_THAT(row["fix"].get<std::string>(), HasSubstr("mge doctor --end-quarantine load_throw"));
   EXPECT_EQ(RowOf(o.json()["plugins"], "quiet")["state"], "passed");
 
   Outcome after = folder.Mge("plugins --json");
@@ -120,14 +120,15 @@ TEST(LazyStart, ListingDevicesDoesNotWaitForABackendThatHangs) {
   folder.AddHostile("start_loop");
   folder.AddHostile("quiet");
   for (const char* command : {"devices", "env"}) {
-    Outcome o = folder.Mge(std::string(command) + " --json", "MGE_PLUGIN_START_TIMEOUT=0.5");
+    Outcome o = folder.Mge(std::string(command) + " --json", "MGE_PLUGIN_START_TIMEOUT_SECONDS=0.5");
     EXPECT_EQ(o.code, 0) << o.err;
     EXPECT_EQ(o.json()["not_started"], Json::array({"start_loop"}));
     EXPECT_THAT(
         o.err, AllOf(HasSubstr("'start_loop' (" + folder.At("mge_start_loop.so")), HasSubstr("has not started within 0.5 s"),
                      HasSubstr("`mge doctor`"), HasSubstr("MGE_PLUGIN_SKIP=start_loop ")));
   }
-  EXPECT_THAT(folder.Mge("devices", "MGE_PLUGIN_START_TIMEOUT=0.5").out, AllOf(HasSubstr("hostile0"), HasSubstr("cpu0")));
+  EXPECT_THAT(folder.Mge("devices", "MGE_PLUGIN_START_TIMEOUT_SECONDS=0.5").out,
+              AllOf(HasSubstr("hostile0"), HasSubstr("cpu0")));
 }
 
 TEST(LazyStart, ACommandForOneDeviceNeverOpensABrokenBackend) {
@@ -144,7 +145,7 @@ TEST(LazyStart, SettingsOfABackendAreCheckedWhenItOpens) {
   HostileFolder folder;
   const std::string model = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
   for (const char* bad : {"--set virtual.devices=many", "--set virtual.devicez=1"}) {
-    Outcome other = folder.Mge("run --device cpu0 " + model + " " + bad, "MGE_STRICT_ENV=1");
+    Outcome other = folder.Mge("run --device cpu0 " + model + " " + bad, "MGE_ENV_STRICT=1");
     EXPECT_EQ(other.code, 0) << other.err;
     Outcome own = folder.Mge("run --device virtual0 " + model + " " + bad);
     EXPECT_EQ(own.code, 5) << own.err;
@@ -159,7 +160,7 @@ TEST(Doctor, ASlowStartPassesWithALongerTimeLimitWhichTheFixNames) {
   Outcome hasty = folder.Mge(kQuick);
   EXPECT_EQ(hasty.code, 5);
   EXPECT_THAT(RowOf(hasty.json()["plugins"], "start_slow")["fix"].get<std::string>(),
-              HasSubstr("mge doctor --release start_slow --timeout 10, if it is only slow"));
+              HasSubstr("mge doctor --end-quarantine start_slow --timeout 10, if it is only slow"));
   Outcome patient = folder.Mge("doctor --json --release start_slow");
   EXPECT_EQ(patient.code, 0) << patient.out;
   EXPECT_EQ(patient.json()["timeout_s"], 5.0);
@@ -224,7 +225,7 @@ TEST(Doctor, ABackendIsTriedAgainAfterItsRelease) {
   EXPECT_THAT(RowOf(again.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it is in quarantine"));
   Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
   EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
-  Outcome none = folder.Mge("doctor --release nobody --json");
+  Outcome none = folder.Mge("doctor --end-quarantine nobody --json");
   EXPECT_EQ(none.code, 2);
   EXPECT_THAT(none.err, HasSubstr("no backend 'nobody' is in quarantine"));
 }
@@ -345,7 +346,7 @@ TEST(Doctor, ABadSettingOfOneBackendDoesNotFailTheOthers) {
   folder.Write("virtual.toml", "[virtual]\ndevices = 2\n");
   const std::pair<std::string, std::string> ways[] = {{"--set virtual.devices=2", ""},
                                                       {"--config " + folder.At("virtual.toml"), ""},
-                                                      {"", "MGE_STRICT_ENV=1 MGE_VIRTUAL_DEVICES=2"}};
+                                                      {"", "MGE_ENV_STRICT=1 MGE_VIRTUAL_DEVICES=2"}};
   for (const auto& [option, variables] : ways) {
     Outcome o = folder.Mge("doctor --json " + option, variables);
     EXPECT_EQ(o.code, 0) << option << variables << o.out << o.err;

@@ -48,5 +48,5 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 assert report["schema"] == "mge.gpu-report/1" and report["stream"]["latency_us"]["min"] > 0, report' "$work/report/report.json"
 # The planner takes the measured rates.
-MGE_STRICT_ENV=1 env "${variables[@]}" "$tree/bin/mge" run "$tree/share/mge/digits/digits.onnx" --device "$device" \
+MGE_ENV_STRICT=1 env "${variables[@]}" "$tree/bin/mge" run "$tree/share/mge/digits/digits.onnx" --device "$device" \
   --config "$work/report/rates.toml" >/dev/null || fail "rates.toml"

@@ -137,7 +137,7 @@ class Planner {
     }
     MGE_ASSIGN_OR_RETURN(const std::unique_ptr<Registry> registry, Registry::Create({.call = std::move(settings)}));
     c.settings = registry->snapshot();
-    c.skip.names = c.settings->Get<kPlannerSkip>();
+    c.skip.names = c.settings->Get<kPlanSkip>();
     c.engine_workers = 16;
     return absl::OkStatus();
   }

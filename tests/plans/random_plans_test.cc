@@ -59,7 +59,7 @@ class RandomModel {
     setup += fmt::format("use {}\n", fmt::join(devices, Chance(0.5) ? "+" : ","));
     if (Chance(0.1)) setup += "set plan.inplace 0\n";
     if (Chance(0.2)) setup += fmt::format("set plan.match_range {}\n", Below(5));
-    if (Chance(0.2)) setup += fmt::format("set plan.num_temp {}\n", 1 + Below(4));
+    if (Chance(0.2)) setup += fmt::format("set plan.workspaces {}\n", 1 + Below(4));
     if (Chance(0.1)) setup += "set debug.check_memory 1\n";
     if (Chance(0.3)) setup += "set engine.bulk_inference 0\n";
   }

@@ -12,12 +12,12 @@
 
 namespace {
 
-std::string Written() {
-  std::string out =
-      "# Constants, and in bytes the sizes and offsets of the plugin interface. Until interface 1.0 a change is allowed, "
-      "and is\n"
-      "# made by copying build/PRESET/tests/plugin_abi.txt here; after it, lines are only ever added.\n";
-  for (const AbiRow& row : AbiRows()) {
+// Returns the text of a checked-in file about the interface.
+std::string TextOf(const Abi& abi, const std::string& interface, const std::string& file) {
+  std::string out = "# Constants, and in bytes the sizes and offsets of the " + interface +
+                    ". Until interface 1.0 a change is allowed, and is\n# made by copying build/PRESET/tests/" + file +
+                    " here; after it, lines are only ever added.\n";
+  for (const AbiRow& row : abi.rows) {
     out += row.type;
     if (std::string(row.member) == "=") {
       out += " =";
@@ -26,21 +26,57 @@ std::string Written() {
     }
     out += " " + std::to_string(row.value) + "\n";
   }
+  for (const char* function : abi.functions) out += std::string(function) + "\n";
   return out;
 }
 
-TEST(PluginAbi, IsTheOneOfTheCheckedInFile) {
-  std::string now = Written();
-  std::ofstream(MGE_BINARY_DIR "/tests/plugin_abi.txt") << now;
-  std::ifstream in(MGE_SOURCE_DIR "/tests/abi/plugin_abi.txt");
-  std::string golden{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(now, golden) << "if the change is meant, copy " MGE_BINARY_DIR "/tests/plugin_abi.txt to tests/abi/";
+// Writes the text of the interface as it is now, and compares it with the checked-in file.
+void ExpectUnchanged(const Abi& abi, const std::string& interface, const std::string& file) {
+  const std::string now = TextOf(abi, interface, file), written = MGE_BINARY_DIR "/tests/" + file;
+  std::ofstream(written) << now;
+  std::ifstream in(MGE_SOURCE_DIR "/tests/abi/" + file);
+  EXPECT_EQ(now, std::string(std::istreambuf_iterator<char>(in), {}))
+      << "if the change is meant, copy " << written << " to tests/abi/";
+}
+
+// Expects that every struct that may grow begins with its size. `fixed` can never grow, because others contain them by value.
+void ExpectSizes(const Abi& abi, const std::set<std::string>& fixed) {
+  for (size_t i = 0; i + 1 < abi.rows.size(); ++i) {
+    if (*abi.rows[i].member || fixed.count(abi.rows[i].type)) continue;
+    EXPECT_STREQ(abi.rows[i + 1].member, "struct_size") << abi.rows[i].type;
+    EXPECT_EQ(abi.rows[i + 1].value, 0u);
+  }
+}
+
+TEST(PluginAbi, IsTheOneOfTheCheckedInFile) { ExpectUnchanged(PluginAbi(), "plugin interface", "plugin_abi.txt"); }
+
+TEST(ApplicationAbi, IsTheOneOfTheCheckedInFile) {
+  ExpectUnchanged(ApplicationAbi(), "interface of applications", "application_abi.txt");
+}
+
+TEST(ApplicationAbi, TheDerivedListHasStructsConstantsAndFunctions) {
+  std::set<std::string> names;
+  for (const AbiRow& row : ApplicationAbi().rows) names.insert(std::string(row.type) + "." + row.member);
+  for (const char* name : {"mge_session_options.", "mge_session_options.training", "mge_training_options.beta2",
+                           "mge_runtime_options.log", "mge_attribute.count", "MGE_VALUE_MAP.=", "MGE_DATA_LOSS.="}) {
+    EXPECT_TRUE(names.count(name)) << name;
+  }
+  EXPECT_FALSE(names.count("MGE_VERSION.="));  // changes with each version
+  const std::set<std::string> functions(ApplicationAbi().functions.begin(), ApplicationAbi().functions.end());
+  EXPECT_GT(functions.size(), 100u);
+  EXPECT_TRUE(functions.count("mge_status* mge_runtime_create(const mge_runtime_options* options, mge_runtime** out)"));
+  EXPECT_TRUE(functions.count("const char* mge_version(void)"));
+}
+
+// An attribute travels in arrays that carry its size.
+TEST(ApplicationAbi, StructsBeginWithTheirSize) {
+  ExpectSizes(ApplicationAbi(), {"mge_text", "mge_context", "mge_attribute"});
 }
 
 TEST(PluginAbi, TheDerivedListHasStructsAndEveryKindOfConstant) {
   size_t sized = 0;
   std::set<std::string> names;
-  for (const AbiRow& row : AbiRows()) {
+  for (const AbiRow& row : PluginAbi().rows) {
     sized += row.member == std::string("struct_size");
     names.insert(row.type);
   }
@@ -52,15 +88,9 @@ TEST(PluginAbi, TheDerivedListHasStructsAndEveryKindOfConstant) {
   }
 }
 
-// Every struct that may grow begins with its size. The exceptions can never grow, because other structs contain them by
-// value: texts, slots, pairs and the ELF section.
+// Texts, slots, pairs and the ELF section never grow.
 TEST(PluginAbi, StructsBeginWithTheirSize) {
-  const std::set<std::string> fixed = {"mge_text", "mge_slot", "mge_in_place", "mge_note_section"};
-  for (size_t i = 0; i + 1 < AbiRows().size(); ++i) {
-    if (*AbiRows()[i].member || fixed.count(AbiRows()[i].type)) continue;
-    EXPECT_STREQ(AbiRows()[i + 1].member, "struct_size") << AbiRows()[i].type;
-    EXPECT_EQ(AbiRows()[i + 1].value, 0u);
-  }
+  ExpectSizes(PluginAbi(), {"mge_text", "mge_slot", "mge_in_place", "mge_note_section"});
 }
 
 // Runs a command. Returns the lines that it prints.

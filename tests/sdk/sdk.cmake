@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # Compiles the SDK's headers in the language versions that authors use, and builds the test of the offsets of tests/abi.
-set(abi_headers_names types.h plugin.h faults.h log_level.h memory_handles.h)
-set(offsets ${CMAKE_CURRENT_BINARY_DIR}/abi_offsets.cc)
-list(TRANSFORM abi_headers_names PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE abi_headers)
-add_custom_command(OUTPUT ${offsets}
-  COMMAND ${CMAKE_COMMAND} "-DHEADERS=${abi_headers}" -DOUTPUT=${offsets} -P ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
-  DEPENDS ${abi_headers} ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
-          ${PROJECT_SOURCE_DIR}/sdk/cmake/members.cmake VERBATIM)
-
 mge_test(sdk LINK mge_sdk)
-target_sources(test_sdk PRIVATE ${offsets})
+
+# mge_abi_rows(NAME HEADER...): derives the function NAME of offsets.h from the headers.
+function(mge_abi_rows name)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/sdk/include/mge/ OUTPUT_VARIABLE headers)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/${name}.cc)
+  add_custom_command(OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -DNAME=${name} "-DHEADERS=${headers}" -DOUTPUT=${source}
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake
+    DEPENDS ${headers} ${CMAKE_CURRENT_SOURCE_DIR}/sdk/offsets.cmake ${PROJECT_SOURCE_DIR}/sdk/cmake/members.cmake VERBATIM)
+  target_sources(test_sdk PRIVATE ${source})
+endfunction()
+mge_abi_rows(PluginAbi types.h plugin.h faults.h log_level.h memory_handles.h)
+mge_abi_rows(ApplicationAbi types.h mge.h context.h eager.h)
 get_property(backends GLOBAL PROPERTY MGE_BACKENDS)
 list(TRANSFORM backends REPLACE "(.+)" "\"\\1\"" OUTPUT_VARIABLE quoted)
 list(JOIN quoted "," quoted)

@@ -52,7 +52,7 @@ inline absl::StatusOr<std::shared_ptr<Session>> LoadRank(std::shared_ptr<Runtime
   options.settings = {{"collective.ranks", std::to_string(ranks)},
                       {"collective.rank", std::to_string(rank)},
                       {"collective.id", id},
-                      {"collective.timeout", timeout}};
+                      {"collective.timeout_seconds", timeout}};
   return Session::Create(std::move(runtime), {std::move(graph), {}}, options);
 }
 

@@ -21,11 +21,11 @@ constexpr double kUnknownUs = 1000;                            // least cost of 
 constexpr double kPlace = 0.9;                                 // ratio of its cost to that of the next one in the order
 constexpr double kNeverUs = 1e9;                               // cost of a candidate that failed
 constexpr std::string_view kDeterministic = "-deterministic";  // suffix of the key for the best deterministic candidate
-constexpr std::string_view kFreezeAnew =
-    "create it again with these shapes, threads and settings (select.strategy = profile, select.freeze = FILE)";
+constexpr std::string_view kRecordAnew =
+    "create it again with these shapes, threads and settings (select.strategy = profile, select.record = FILE)";
 
 MeasureLimits MeasureLimitsOf(const Snapshot& settings) {
-  return {settings.Get<kSelectTime>().count(), static_cast<uint64_t>(settings.Get<kSelectMemory>().count)};
+  return {settings.Get<kSelectMeasuringTime>().count(), static_cast<uint64_t>(settings.Get<kSelectMeasuringBytes>().count)};
 }
 
 // The choice of the kernel of one group: by the selection file, else by measured or estimated cost.
@@ -46,10 +46,10 @@ class Selector {
         several_(group.candidates.offered.size() > 1) {}
 
   absl::Status Run() {
-    bool keyed = tools_.frozen || (several_ && (mode_ == MGE_SELECT_PROFILE || tools_.recorder));
+    bool keyed = tools_.replay || (several_ && (mode_ == MGE_SELECT_PROFILE || tools_.recorder));
     if (keyed) key_ = KeyOf(*group_.device, problem_, constraints_.require, constraints_.forbid);
-    MGE_ASSIGN_OR_RETURN(bool frozen, TakeFrozen());
-    if (frozen) return absl::OkStatus();
+    MGE_ASSIGN_OR_RETURN(bool replayed, TakeReplayed());
+    if (replayed) return absl::OkStatus();
     int32_t mode = mode_;
     // An update is not timed: its result depends on what its output holds.
     if (mode == MGE_SELECT_PROFILE && group_.target >= 0) mode = MGE_SELECT_HEURISTIC;
@@ -100,7 +100,7 @@ class Selector {
   }
 
   bool several() const { return several_; }
-  bool frozen() const { return !frozen_.empty(); }  // true: the selection file has an entry for this problem
+  bool replayed() const { return !replayed_.empty(); }  // true: the selection file has an entry for this problem
   const std::string& text() const { return key_.text; }
   const std::string& reason() const { return reason_; }
 
@@ -130,31 +130,31 @@ class Selector {
 
   // Takes the candidate of the selection file. Returns false if it has no entry, or none that is offered. Looks up a single
   // candidate too: the machine that wrote the file may have had others.
-  absl::StatusOr<bool> TakeFrozen() {
-    if (!tools_.frozen) return false;
-    if (constraints_.require & MGE_KERNEL_DETERMINISTIC) frozen_ = tools_.frozen->Find(DeterministicKey());
-    if (!frozen()) frozen_ = tools_.frozen->Find(key_.choice);
-    if (!frozen() && !several_) return false;
-    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == frozen_; });
-    if (frozen() && at != offered().end()) {
+  absl::StatusOr<bool> TakeReplayed() {
+    if (!tools_.replay) return false;
+    if (constraints_.require & MGE_KERNEL_DETERMINISTIC) replayed_ = tools_.replay->Find(DeterministicKey());
+    if (!replayed()) replayed_ = tools_.replay->Find(key_.choice);
+    if (!replayed() && !several_) return false;
+    auto at = std::find_if(offered().begin(), offered().end(), [&](const auto& c) { return c.id == replayed_; });
+    if (replayed() && at != offered().end()) {
       order_ = {static_cast<int>(at - offered().begin())};
-      reason_ = fmt::format("frozen in '{}'", tools_.frozen->path());
+      reason_ = fmt::format("replayed from '{}'", tools_.replay->path());
       return true;
     }
-    if (!rules_.only_frozen) {
-      if (frozen()) {
-        std::string why = fmt::format("frozen in '{}', but not offered here", tools_.frozen->path());
-        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), frozen_, why);
-        group_.candidates.refused.push_back({std::string(frozen_), std::move(why)});
+    if (!rules_.only_replayed) {
+      if (replayed()) {
+        std::string why = fmt::format("replayed from '{}', but not offered here", tools_.replay->path());
+        tools_.logger.Warning("{}: kernel {} is {}; another is chosen", NodePlace(node()), replayed_, why);
+        group_.candidates.refused.push_back({std::string(replayed_), std::move(why)});
       }
       return false;
     }
-    return Fail(errors::kBadSetting, fmt::format("the frozen selection has no kernel for operator {}", node().op),
-                {.what = frozen() ? fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
-                                                tools_.frozen->path(), frozen_, key_.text)
-                                  : fmt::format("'{}' has no entry for {}", tools_.frozen->path(), key_.text),
+    return Fail(errors::kBadSetting, fmt::format("the selection file has no kernel for operator {}", node().op),
+                {.what = replayed() ? fmt::format("'{}' names '{}', which is not offered for {} under this strategy",
+                                                  tools_.replay->path(), replayed_, key_.text)
+                                    : fmt::format("'{}' has no entry for {}", tools_.replay->path(), key_.text),
                  .where = NodePlace(node()),
-                 .fix = std::string(kFreezeAnew)});
+                 .fix = std::string(kRecordAnew)});
   }
 
   // Measures the candidates in `missing`, in workers if there are some. Removes those that it must not measure in this
@@ -234,7 +234,7 @@ class Selector {
       refuse(ended);
     } else if (!offered().empty()) {
       tools_.logger.Warning(
-          "no kernel of backend {} for {} could be timed within select.profiling_timeout; one of them is chosen by "
+          "no kernel of backend {} for {} could be timed within select.profiling_timeout_seconds; one of them is chosen by "
           "estimates",
           group_.device->backend().name(), key_.text);
     }
@@ -264,8 +264,8 @@ class Selector {
   const mge_problem problem_;
   const bool several_;  // counted before candidates with wrong results are removed
   ProblemKey key_;
-  std::string_view frozen_;  // the id in the selection file
-  std::string reason_;       // reason for the first candidate if it is not chosen by cost
+  std::string_view replayed_;  // the id in the selection file
+  std::string reason_;         // reason for the first candidate if it is not chosen by cost
   std::vector<int> order_;
   bool decided_ = false;  // true: the backend's strategy decides, so the first candidate is used
 };
@@ -276,14 +276,14 @@ using Selectors = std::vector<std::pair<size_t, Selector>>;  // pairs of group i
 void WarnIfUnused(const SelectionTools& tools, const Selectors& selectors) {
   const Selector* choice = nullptr;
   for (const auto& [g, selector] : selectors) {
-    if (selector.frozen()) return;
+    if (selector.replayed()) return;
     if (selector.several() && !choice) choice = &selector;
   }
-  if (!tools.frozen || !choice) return;
+  if (!tools.replay || !choice) return;
   tools.logger.Warning(
-      "'{}' (select.frozen) has no entry for this plan's kernels, such as that of {}; select.strategy "
+      "'{}' (select.replay) has no entry for this plan's kernels, such as that of {}; select.strategy "
       "chooses them; {}",
-      tools.frozen->path(), choice->text(), kFreezeAnew);
+      tools.replay->path(), choice->text(), kRecordAnew);
 }
 
 }  // namespace

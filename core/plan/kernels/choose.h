@@ -4,7 +4,7 @@
 // A candidate's own cost is not enough to choose it, since neighbours in different layouts need reorders. Algorithm:
 //   1. For each group, orders the candidates (strategy.h of core/plugin). Uses the selection file if it has an entry. Under
 //      the strategy PROFILE, uses the times of the tuning cache, measures those that are missing (measure.h), and refuses
-//      candidates with wrong results. With select.profiling_timeout, measures in workers (timing_workers.h), and refuses
+//      candidates with wrong results. With select.profiling_timeout_seconds, measures in workers (timing_workers.h), and refuses
 //      candidates that they did not survive, unless no other remains.
 //   2. Chooses one of the best candidates and the layouts for all groups together (layout_choice.h). This compares
 //      candidates with reorders, so a candidate without a time needs one. It counts as 10 % faster than the candidate behind

@@ -18,7 +18,7 @@ void SetConvolutions(const Snapshot& settings, KernelRules& out) {
   GpuConvolutions chosen;
   if (autotune != ConvAutotune::kOff) chosen.mode = MGE_SELECT_PROFILE;
   if (autotune != ConvAutotune::kFastest) {
-    chosen.workspace_limit = static_cast<uint64_t>(settings.Get<kSelectWorkspaceLimit>().count);
+    chosen.workspace_limit = static_cast<uint64_t>(settings.Get<kSelectWorkspaceBytes>().count);
   }
   if (out.mode == MGE_SELECT_REPRODUCIBLE) chosen.mode = MGE_SELECT_REPRODUCIBLE;
   out.gpu_convolutions = chosen;
@@ -32,17 +32,17 @@ void SetConvolutions(const Snapshot& settings, KernelRules& out) {
 }
 
 // Sets the mode that the user has chosen, if any.
-absl::Status SetMode(const Snapshot& settings, std::span<Device* const> devices, bool frozen, KernelRules& out) {
+absl::Status SetMode(const Snapshot& settings, std::span<Device* const> devices, bool replay, KernelRules& out) {
   const Flags<Strategy> strategy = settings.Get<kSelectStrategy>();
   const bool profile = strategy.Has(Strategy::kProfile);
   if (strategy.Has(Strategy::kReproducible)) {
-    if (profile && !frozen) {
-      return Fail(errors::kBadSetting, "select.strategy = profile_reproducible needs a frozen selection",
+    if (profile && !replay) {
+      return Fail(errors::kBadSetting, "select.strategy = profile_reproducible needs a selection file",
                   {.what = "the strategy REPRODUCIBLE does not permit a choice by time",
                    .where = settings.OriginOf<kSelectStrategy>().Describe(),
-                   .fix = "set select.frozen to a file of select.freeze, or set select.strategy = reproducible"});
+                   .fix = "set select.replay to a file of select.record, or set select.strategy = reproducible"});
     }
-    out.only_frozen = profile;
+    out.only_replayed = profile;
     out.mode = MGE_SELECT_REPRODUCIBLE;
   } else if (profile) {
     out.mode = MGE_SELECT_PROFILE;
@@ -64,7 +64,7 @@ absl::Status SetMode(const Snapshot& settings, std::span<Device* const> devices,
 
 }  // namespace
 
-absl::StatusOr<KernelRules> KernelRules::Of(const Snapshot& settings, std::span<Device* const> devices, bool frozen) {
+absl::StatusOr<KernelRules> KernelRules::Of(const Snapshot& settings, std::span<Device* const> devices, bool replay) {
   KernelRules out;
   auto say = [&](std::string_view what, uint64_t attributes, std::string_view key, const Origin& origin) {
     out.texts.push_back(fmt::format("{} of kernels: {} ({}: {})", what, AttributeText(attributes), key, origin.Describe()));
@@ -77,7 +77,7 @@ absl::StatusOr<KernelRules> KernelRules::Of(const Snapshot& settings, std::span<
     out.forbid |= attributes;
     say("not allowed", attributes, key, origin);
   };
-  MGE_RETURN_IF_ERROR(SetMode(settings, devices, frozen, out));
+  MGE_RETURN_IF_ERROR(SetMode(settings, devices, replay, out));
   const Origin& strategy = settings.OriginOf<kSelectStrategy>();
   if (out.mode == MGE_SELECT_REPRODUCIBLE) require(MGE_KERNEL_DETERMINISTIC, kSelectStrategy.key, strategy);
   if (settings.IsSet<kSelectConvAutotune>()) SetConvolutions(settings, out);

@@ -29,13 +29,13 @@ struct KernelRules {
   uint64_t forbid = 0;               // attributes that no chosen kernel may have
   bool only_deterministic = false;   // an operator whose only kernels are not deterministic is an error
   bool may_measure = true;           // false: uses times of the tuning cache and measures none
-  bool only_frozen = false;          // planning fails if the selection file has no entry for a problem
+  bool only_replayed = false;        // planning fails if the selection file has no entry for a problem
   std::optional<GpuConvolutions> gpu_convolutions = {};  // nullopt: they are chosen like other kernels
   std::vector<std::string> texts = {};                   // the rules as text, with the settings they come from
 
-  // Returns the rules for these devices. `frozen` tells whether there is a selection file (select.frozen). Fails with
+  // Returns the rules for these devices. `replay` tells whether there is a selection file (select.replay). Fails with
   // kBadSetting if the strategy contradicts itself.
-  static absl::StatusOr<KernelRules> Of(const Snapshot& settings, std::span<Device* const> devices, bool frozen);
+  static absl::StatusOr<KernelRules> Of(const Snapshot& settings, std::span<Device* const> devices, bool replay);
 
   // Returns true if one of the nodes is a convolution whose kernels `gpu_convolutions` chooses on this device.
   bool Tunes(const Device& device, const Graph& graph, std::span<const NodeId> nodes) const;

@@ -112,7 +112,7 @@ OwnedCandidate Settled(OwnedCandidate candidate) {
 absl::StatusOr<std::string> WhyTooLarge(const mge_problem& problem, const OwnedCandidate& candidate,
                                         const MeasureLimits& limits) {
   MGE_ASSIGN_OR_RETURN(uint64_t bytes, Trial::Bytes(problem, candidate));
-  if (!limits.bytes || bytes <= limits.bytes) return std::string();
+  if (bytes <= limits.bytes) return std::string();
   return fmt::format("not timed: it takes {} bytes; the limit for timing is {} bytes", bytes, limits.bytes);
 }
 

@@ -45,24 +45,24 @@ std::string Comment(std::string_view text) {
   return out;
 }
 
-// Returns the ids, by key, in a file to which select.freeze adds. The map is empty if the file is missing or empty.
+// Returns the ids, by key, in a file to which select.record adds. The map is empty if the file is missing or empty.
 absl::StatusOr<std::map<std::string, std::string>> KernelsIn(const std::string& path) {
   std::error_code none;
   if (std::filesystem::file_size(path, none) == 0 || none) return std::map<std::string, std::string>();
-  absl::StatusOr<std::shared_ptr<const FrozenSelection>> before = FrozenSelection::Read(path);
+  absl::StatusOr<std::shared_ptr<const SelectionFile>> before = SelectionFile::Read(path);
   if (before.ok()) return (*before)->kernels();
   return Fail(
       errors::kConfigFile, fmt::format("'{}' exists and is not a selection of kernels; it is not overwritten", path),
-      {.what = PartsOf(before.status()).what, .where = "select.freeze", .fix = "name another file, or remove this one"});
+      {.what = PartsOf(before.status()).what, .where = "select.record", .fix = "name another file, or remove this one"});
 }
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(const std::string& path) {
-  constexpr char kFix[] = "create it again: run the model once with select.strategy = profile and select.freeze = FILE";
+absl::StatusOr<std::shared_ptr<const SelectionFile>> SelectionFile::Read(const std::string& path) {
+  constexpr char kFix[] = "create it again: run the model once with select.strategy = profile and select.record = FILE";
   auto refuse = [&](std::string what) {
     return Fail(errors::kConfigFile, fmt::format("'{}' is not a selection of kernels", path),
-                {.what = std::move(what), .where = "select.frozen", .fix = kFix});
+                {.what = std::move(what), .where = "select.replay", .fix = kFix});
   };
   absl::StatusOr<std::vector<ConfigItem>> read = ReadConfigFile(path);
   if (!read.ok()) {
@@ -71,7 +71,7 @@ absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(con
     return Fail(errors::kConfigFile, fmt::format("the selection of kernels '{}' cannot be read", path), std::move(parts));
   }
   const std::vector<ConfigItem>& items = *read;
-  auto selection = std::make_shared<FrozenSelection>();
+  auto selection = std::make_shared<SelectionFile>();
   selection->path_ = path;
   int64_t count = -1;
   bool format = false;
@@ -95,7 +95,7 @@ absl::StatusOr<std::shared_ptr<const FrozenSelection>> FrozenSelection::Read(con
   return selection;
 }
 
-std::string_view FrozenSelection::Find(const std::string& key) const {
+std::string_view SelectionFile::Find(const std::string& key) const {
   auto at = kernels_.find(key);
   return at == kernels_.end() ? std::string_view() : std::string_view(at->second);
 }
@@ -146,7 +146,7 @@ absl::Status SelectionRecorder::Flush(const StopControl* stop) {
     }
   }
   std::string text = fmt::format(
-      "# The kernels that were chosen, one for each problem. Used by select.frozen.\n"
+      "# The kernels that were chosen, one for each problem. Used by select.replay.\n"
       "format = \"{}\"\ncount = {}\n\n[kernels]\n",
       kFormat, entries.size());
   for (const auto& [key, entry] : entries) text += fmt::format("# {}\n{} = {}\n", entry.comment, key, TomlString(entry.id));

@@ -22,10 +22,10 @@ class MeasureObserver;  // core/plan/kernels/measure.h
 class TimingWorkers;    // core/plan/kernels/timing_workers.h
 
 // The contents of a selection file. Immutable.
-class FrozenSelection {
+class SelectionFile {
  public:
   // Reads a file. Fails with kConfigFile, which names file and line, if it is invalid or incomplete.
-  static absl::StatusOr<std::shared_ptr<const FrozenSelection>> Read(const std::string& path);
+  static absl::StatusOr<std::shared_ptr<const SelectionFile>> Read(const std::string& path);
   // Returns the id of the chosen candidate, or "" if the file has no entry. `key` is a ProblemKey::choice. The result is
   // valid as long as this object.
   std::string_view Find(const std::string& key) const;
@@ -67,17 +67,17 @@ class SelectionRecorder {
 // The limits for timing one candidate.
 struct MeasureLimits {
   double seconds = 0.05;                // no new run starts after that time
-  uint64_t bytes = 0;                   // device memory of a trial; 0: limited by the budget only
+  uint64_t bytes = UINT64_MAX;          // device memory of a trial
   const StopControl* stop = nullptr;    // stop flag of the run that waits for the kernels; nullable
   MeasureObserver* observer = nullptr;  // nullable
 };
 
 // The files and helpers that the choice of kernels uses.
 struct SelectionTools {
-  std::shared_ptr<TimingWorkers> workers;         // nullptr: candidates are timed in this process
-  std::shared_ptr<TuningCache> cache;             // nullptr: times are not stored
-  std::shared_ptr<const FrozenSelection> frozen;  // nullable
-  std::shared_ptr<SelectionRecorder> recorder;    // nullable
+  std::shared_ptr<TimingWorkers> workers;       // nullptr: candidates are timed in this process
+  std::shared_ptr<TuningCache> cache;           // nullptr: times are not stored
+  std::shared_ptr<const SelectionFile> replay;  // nullable
+  std::shared_ptr<SelectionRecorder> recorder;  // nullable
   Logger logger = Logger();
 };
 

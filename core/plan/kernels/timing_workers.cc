@@ -85,8 +85,8 @@ void TimingWorkers::Warn(const Device& device, const std::string& why) {
     std::lock_guard lock(mutex_);
     if (!warned_.insert(why).second) return;
   }
-  options_.logger.Warning("kernels of {} are timed in this process, without select.profiling_timeout: {}", device.name(),
-                          why);
+  options_.logger.Warning("kernels of {} are timed in this process, without select.profiling_timeout_seconds: {}",
+                          device.name(), why);
 }
 
 std::optional<std::vector<Measurement>> TimingWorkers::Measure(const Graph& graph, const Group& group,
@@ -135,7 +135,8 @@ std::optional<std::vector<Measurement>> TimingWorkers::Measure(const Graph& grap
     Remove(request.offered, run.candidate);
     if (std::erase(request.measured, run.candidate) == 0) continue;
     Measurement& m = found[run.candidate];
-    m.fault = fmt::format("left out: while it was timed, {}{}", run.why, run.late ? " (select.profiling_timeout)" : "");
+    m.fault =
+        fmt::format("left out: while it was timed, {}{}", run.why, run.late ? " (select.profiling_timeout_seconds)" : "");
     m.limit_s = options_.seconds;
     m.kept = run.lasting;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Times candidates in the program mge-worker, so that one that hangs or crashes can be left out of the choice.
 //
-// A kernel that never returns cannot be stopped inside of its process. With select.profiling_timeout, this process writes
+// A kernel that never returns cannot be stopped inside of its process. With select.profiling_timeout_seconds, this process writes
 // the problem to a file in memory (timing_request.h) and executes mge-worker with it. The worker measures one candidate after
 // the other and reports each before it begins. The time limit starts then. When it is over, the worker is killed and waited
 // for; a crash of the worker has the same effect. A new worker measures the rest, without that candidate, which is not used

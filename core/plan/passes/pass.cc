@@ -36,7 +36,7 @@ absl::Status CheckSkippedNames(std::span<const std::string> names) {
   for (const Rewrite* rewrite : AllRewrites()) known.push_back(rewrite->name);
   for (const std::string& name : names) {
     if (name.find('.') != std::string::npos || std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return Fail(errors::kBadSetting, fmt::format("planner.skip: '{}' is not a pass, rewrite or fusion", name),
+    return Fail(errors::kBadSetting, fmt::format("plan.skip: '{}' is not a pass, rewrite or fusion", name),
                 {.what = fmt::format("No pass or rewrite has this name.{}", DidYouMean(Nearest(name, known))),
                  .fix = "`mge plan MODEL --why` shows what is done; a backend's fusion is named with the backend, as in "
                         "cpu.elementwise_chain"});

@@ -14,7 +14,7 @@ struct Args {
 
 constexpr uint64_t kPiece = 64 << 10;
 
-// Returns the pieces of a copy: as many as its time is worth, or by cpu.parallel_copy_size if that is set.
+// Returns the pieces of a copy: as many as its time is worth, or by cpu.parallel_copy_elements if that is set.
 Args Split(uint64_t bytes, uint64_t elements) {
   const int64_t least = ToInt(SettingOf(kParallelCopySetting));
   constexpr uint64_t kLine = 64;

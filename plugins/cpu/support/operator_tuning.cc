@@ -37,7 +37,7 @@ void ForWords(std::string_view text, F&& use) {
 }
 
 // Returns the time in nanoseconds that it takes to start work on several threads and wait for it: the median over 2 threads
-// up to cpu.operator_tuning_cores. Measured at the first call in the process.
+// up to cpu.operator_tuning_threads. Measured at the first call in the process.
 double OverheadNs(const mge_run* run) {
   static const double overhead = [run] {
     const int64_t setting = ToInt(SettingOf(kTuningCoresSetting));

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "mge/eager.h"
 #include "mge/mge.hpp"
 
 namespace mge {
@@ -49,9 +50,9 @@ class EagerTensor : public internal::Owner<mge_eager_tensor, mge_eager_tensor_re
   }
   int state() const { return mge_eager_tensor_state(get()); }  // MGE_EAGER_...
   std::string_view device() const { return mge_eager_tensor_device(get()); }
-  Status Drop() const { return Status(mge_eager_drop(get())); }
-  Status SwapOut() const { return Status(mge_eager_swap_out(get())); }
-  Status SwapIn() const { return Status(mge_eager_swap_in(get())); }
+  Status Drop() const { return Status(mge_eager_tensor_drop(get())); }
+  Status SwapOut() const { return Status(mge_eager_tensor_swap_out(get())); }
+  Status SwapIn() const { return Status(mge_eager_tensor_swap_in(get())); }
 };
 
 // The operator of a call, with its attributes.

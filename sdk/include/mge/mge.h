@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MGE for applications, in plain C99: load an ONNX model, choose a device, run it. One file is the whole interface, so that an
- * application and a binding in another language read one header of one version.
+ * MGE for applications, in plain C99: load an ONNX model, choose a device, run it. mge/eager.h adds eager mode, and
+ * mge/context.h the contexts of MXNet.
  *
  *   mge_runtime* runtime = NULL;  mge_session* session = NULL;  mge_status* status;
  *   if ((status = mge_runtime_create(NULL, &runtime))) goto failed;
@@ -10,15 +10,18 @@
  *   failed: fprintf(stderr, "%s\n", mge_status_text(status));  mge_status_release(status);
  *
  * Errors      Functions that can fail return NULL on success, otherwise a status that the caller releases.
- * Ownership   The caller owns objects that a function named create, load, run or copy returns through an out parameter. It
- *             releases each with the function of its type. Any other returned pointer belongs to the queried object, and is
- *             valid as long as that object. Releasing NULL does nothing. Tensors own or keep their memory; sessions keep
- *             their runtime alive. Functions that return a status refuse a tensor that was released, if its memory still
- *             shows that.
- * Threads     Every function may be called from any thread. One session may run on any number of threads at once.
+ * Ownership   The caller owns every object whose handle a function stores in an mge_...** (one, or an array of them), and every
+ *             status, and releases it with the function of its type. Every other pointer that a function returns belongs to
+ *             the object that was asked, and is valid until that is released or changed; names of types are constants.
+ *             Releasing NULL does nothing. Tensors own or keep their memory; sessions keep their runtime alive.
+ *             Functions that return a status refuse a tensor that was released, if its memory still shows that.
+ * Threads     Every function may be called from any thread. Several threads may use one handle at once, except that nothing
+ *             else may use a tensor while it is written, or any handle while it is released; sdk/README.md has a table.
+ * Fork        A forked child may go on with sessions on the CPU. For other devices it creates a runtime of its own.
  * Structs     with options begin with struct_size. mge_..._init() sets it and the defaults; call it first. A struct without its
  *             size, or with a member that is set and that the library does not know, fails with E0207.
- * Callbacks   should return. If one ends its thread instead (pthread_exit), the thread sleeps until the process ends.
+ * Callbacks   should return soon. `done` may call every function but the release of its runtime's last handle; `log` and
+ *             mge_release_fn call none. If one ends its thread (pthread_exit), the thread sleeps until the process ends.
  * Shapes      list dimensions outermost first. Tensors are dense and row-major.
  */
 #ifndef MGE_MGE_H_
@@ -57,10 +60,7 @@ typedef struct mge_run_control mge_run_control;
 typedef struct mge_run_fence mge_run_fence; /* the end of a run that may still be in progress */
 typedef struct mge_inbox mge_inbox;         /* what threads of the library have for the program */
 typedef struct mge_profile mge_profile;
-typedef struct mge_eager mge_eager;               /* eager mode: single operators at once */
-typedef struct mge_eager_tensor mge_eager_tensor; /* the result of an operator, which may not be computed yet */
-typedef struct mge_eager_tape mge_eager_tape;     /* records operators, and computes gradients */
-typedef struct mge_string mge_string;             /* a text that the caller releases */
+typedef struct mge_string mge_string; /* a text that the caller releases */
 
 /* Sets a struct to zero, and its size. */
 #define MGE_CLEAR_(s) (memset((s), 0, sizeof(*(s))), (void)((s)->struct_size = sizeof(*(s))))
@@ -132,7 +132,7 @@ MGE_API void mge_runtime_release(mge_runtime* runtime);
  * every runtime of the process that shares the backend. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_set(mge_runtime* runtime, const char* name, const char* value);
 /* Returns the value of a setting of the core, or of a backend that has started, by key, variable or alias. Booleans are "1" and
- * "0", sizes are in bytes. */
+ * "0", sizes are in bytes, and no limit is "unlimited". */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_get(mge_runtime* runtime, const char* name, mge_string** out);
 /* Sets the device, such as "gpu0", for sessions and threads that name none. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_set_default_device(mge_runtime* runtime, const char* device);
@@ -154,12 +154,12 @@ typedef struct mge_device_facts {
   int32_t usable; /* 0: found, but it cannot be used; a session on it fails with the reason */
 } mge_device_facts;
 static inline void mge_device_facts_init(mge_device_facts* facts) { MGE_CLEAR_(facts); }
-/* Returns the number of devices. Starts all backends, and waits for them up to plugin.start_timeout. */
+/* Returns the number of devices. Starts all backends, and waits for them up to plugin.start_timeout_seconds. */
 MGE_API size_t mge_runtime_device_count(mge_runtime* runtime);
 MGE_API MGE_NODISCARD mge_status* mge_runtime_device(mge_runtime* runtime, size_t index, mge_device_facts* out);
 
 /* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
- * backends at the same time, and wait for them up to plugin.start_timeout. "not_started" then names the slower ones. */
+ * backends at the same time, and wait for them up to plugin.start_timeout_seconds. "not_started" then names the slower ones. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
 /* Creates the id of a group of ranks: sessions, in one or several processes, whose models exchange tensors by operators such
@@ -188,7 +188,7 @@ MGE_API MGE_NODISCARD mge_status* mge_plugins_remove(const mge_runtime_options* 
 MGE_API MGE_NODISCARD mge_status* mge_plugins_quarantine(const mge_runtime_options* options, const char* file,
                                                          const char* reason);
 /* Ends the quarantine of every build of the backend with that name. */
-MGE_API MGE_NODISCARD mge_status* mge_plugins_release(const mge_runtime_options* options, const char* name);
+MGE_API MGE_NODISCARD mge_status* mge_plugins_end_quarantine(const mge_runtime_options* options, const char* name);
 
 /* ---------------------------------------------------------------- which device new work goes to
  * One text names a device everywhere: "gpu0", "cuda1", "gpu(1)", "cpu_pinned(0)"; see mge_runtime_device. The header
@@ -318,7 +318,7 @@ typedef struct mge_training_options {
    * and probabilities. "mse", "mae": mean squared or absolute error. "output": the model computes its loss, so that there are
    * no labels. */
   const char* loss;
-  const char* output;        /* the output that is compared with the labels, or is the loss; default: the first one */
+  const char* loss_output;   /* the output that is compared with the labels, or is the loss; default: the first one */
   const char* labels_name;   /* the input of the labels, a name that the model does not use; default: "labels" */
   const char* optimizer;     /* default: "sgd"; `mge train --help` lists all, and which of the next numbers each one reads */
   double momentum;           /* default: 0. A number that the optimizer does not read must be its default */
@@ -599,7 +599,7 @@ MGE_API void mge_run_control_release(mge_run_control* control);
 MGE_API void mge_run_control_set_timeout(mge_run_control* control, double seconds);
 /* Sets the seed of the runs that begin later. */
 MGE_API void mge_run_control_set_seed(mge_run_control* control, uint64_t seed);
-/* Gives later asynchronous runs a priority, higher first. On a CPU, the threads of engine.cpu_priority_nthreads run them. */
+/* Gives later asynchronous runs a priority, higher first. On a CPU, the threads of engine.cpu_priority_threads run them. */
 MGE_API void mge_run_control_set_priority(mge_run_control* control, int32_t priority);
 MGE_API void mge_run_control_cancel(mge_run_control* control); /* ends the runs in progress and every later one */
 MGE_API void mge_run_control_reset(mge_run_control* control);  /* allows runs again */
@@ -627,121 +627,6 @@ MGE_API MGE_NODISCARD mge_status* mge_session_plan_measured(mge_session* session
  * planning and the gaps between steps add up to the wall time. "trace": every step of every run, for Chrome's and
  * Perfetto's viewers. */
 MGE_API MGE_NODISCARD mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
-
-/* ---------------------------------------------------------------- eager mode: single operators at once */
-
-/* A call of an operator appends a command to a queue, and a thread executes the commands in their order. Names, attributes,
- * types and shapes are checked in the call, as far as they are known. An error of the execution arrives where a result is
- * read. An operator that reads a failed result fails too; others go on. The settings eager.* change that: with
- * eager.async_level = 0, each call executes its command and returns its error.
- *
- * Eager tensors are immutable. They keep their mge_eager alive, and that keeps the runtime. */
-
-MGE_API MGE_NODISCARD mge_status* mge_eager_create(mge_runtime* runtime, mge_eager** out);
-MGE_API void mge_eager_release(mge_eager* eager);
-
-/* Creates a tensor with a copy of the elements on a device, such as "gpu0". A list, such as "gpu0,cpu0", lets later devices
- * compute what the first one cannot. NULL: the context of the thread, otherwise the default device. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_put(mge_eager* eager, const mge_tensor* value, const char* device /* nullable */,
-                                                mge_eager_tensor** out);
-/* Creates a host operand: a scalar, axes, a shape. It has no device; an operator reads it on the device of its other inputs.
- * If the shape of a result depends on its elements, each value of them has plans of its own. Copies the elements. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_host_operand(mge_eager* eager, const mge_tensor* value, mge_eager_tensor** out);
-
-/* An attribute of an operator. `type` tells which pointer is used, and `count` how many elements it has: 1 for INT, FLOAT, TEXT
- * and TENSOR. */
-enum {
-  MGE_ATTRIBUTE_INT = 0,
-  MGE_ATTRIBUTE_FLOAT = 1,
-  MGE_ATTRIBUTE_TEXT = 2,
-  MGE_ATTRIBUTE_INTS = 3,
-  MGE_ATTRIBUTE_FLOATS = 4,
-  MGE_ATTRIBUTE_TEXTS = 5,
-  MGE_ATTRIBUTE_TENSOR = 6
-};
-typedef struct mge_attribute {
-  const char* name;
-  int32_t type; /* MGE_ATTRIBUTE_... */
-  int32_t reserved;
-  const int64_t* ints;
-  const float* floats;
-  const char* const* texts;
-  const mge_tensor* tensor; /* in host memory */
-  size_t count;
-} mge_attribute;
-
-/* The operator of a call. Used only during the call. */
-typedef struct mge_eager_operator {
-  size_t struct_size;
-  const char* op;     /* "MatMul" */
-  const char* domain; /* NULL: ONNX's */
-  int32_t version;    /* of the domain's operator set; 0: the newest one */
-  int32_t reserved;
-  const mge_attribute* attributes;
-  size_t attribute_count;
-  size_t attribute_size; /* sizeof(mge_attribute) */
-  /* 0: the outputs that the operator requires, or as many as its attribute num_outputs says. */
-  size_t output_count;
-  const char* device; /* for a call whose inputs are all host operands; NULL: as for mge_eager_put */
-} mge_eager_operator;
-static inline void mge_eager_operator_init(mge_eager_operator* op) {
-  MGE_CLEAR_(op);
-  op->attribute_size = sizeof(mge_attribute);
-}
-
-/* Calls an operator on the device of its inputs. `inputs[i]` is NULL for an optional input that is absent. `outputs` has room
- * for `capacity` tensors; *count receives their number. Fails with E0207 if the room does not suffice, and with E0307 if inputs
- * are on different devices. Element types are never converted. Waits while the queue is full (eager.queue_size). */
-MGE_API MGE_NODISCARD mge_status* mge_eager_apply(mge_eager* eager, const mge_eager_operator* op,
-                                                  mge_eager_tensor* const* inputs, size_t input_count,
-                                                  mge_eager_tensor** outputs, size_t capacity, size_t* count);
-/* Waits for all commands that were given before. Fails with the first error since the last call of this function. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_synchronize(mge_eager* eager);
-/* Returns counters as JSON "mge.eager/1": commands, runs, operators, memory, evictions, recomputations. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_report(mge_eager* eager, const char* schema, mge_string** out);
-
-MGE_API void mge_eager_tensor_release(mge_eager_tensor* tensor);
-/* Waits for the tensor, and returns it where it lies, on a device or in host memory. It shares the memory, which must not be
- * written. Fails with the error of the operator that should have computed it. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_get(mge_eager_tensor* tensor, mge_tensor** out);
-/* Waits until the tensor is computed. Fails like mge_eager_tensor_get. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_wait(mge_eager_tensor* tensor);
-/* Returns the kind (MGE_VALUE_...), element type, rank and dimensions. Waits if they are not known yet. *dims is valid as long as
- * the tensor. A value of another kind than MGE_VALUE_TENSOR has the rank 0. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_tensor_type(mge_eager_tensor* tensor, int32_t* kind, mge_dtype* dtype,
-                                                        size_t* rank, const int64_t** dims);
-enum {
-  MGE_EAGER_PENDING = 0, /* not executed yet */
-  MGE_EAGER_READY = 1,
-  MGE_EAGER_DROPPED = 2, /* computed again when it is used */
-  MGE_EAGER_SWAPPED = 3, /* in host memory until it is used */
-  MGE_EAGER_FAILED = 4
-};
-MGE_API int32_t mge_eager_tensor_state(const mge_eager_tensor* tensor);      /* MGE_EAGER_... at this moment */
-MGE_API const char* mge_eager_tensor_device(const mge_eager_tensor* tensor); /* as given; "" for a host operand */
-
-/* Releases the tensor's memory. The tensor is computed again when it is used. Fails with E0207 unless eager.drop is on. If its
- * computation is not recorded (eager.record_computing_path), logs a warning and does nothing. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_drop(mge_eager_tensor* tensor);
-/* Moves a tensor on a device to host memory until it is used, or back. Fails with E0207 unless eager.swap is on. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_swap_out(mge_eager_tensor* tensor);
-MGE_API MGE_NODISCARD mge_status* mge_eager_swap_in(mge_eager_tensor* tensor);
-
-/* Creates a tape. From start to stop it records the operators that depend on watched tensors, on any thread, and keeps their
- * tensors. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_tape_create(mge_eager* eager, mge_eager_tape** out);
-MGE_API void mge_eager_tape_release(mge_eager_tape* tape); /* stops it */
-MGE_API MGE_NODISCARD mge_status* mge_eager_tape_start(mge_eager_tape* tape);
-MGE_API MGE_NODISCARD mge_status* mge_eager_tape_stop(mge_eager_tape* tape);
-MGE_API MGE_NODISCARD mge_status* mge_eager_tape_watch(mge_eager_tape* tape, mge_eager_tensor* tensor);
-/* Computes the gradients of the sum of the target's elements, each multiplied by that of `weights` (NULL: 1), by the sources.
- * May be called again. Sets outputs[i] to NULL if the target does not depend on source i, or source i is neither watched nor
- * computed from a watched tensor. Gradients are eager tensors, whose operators other tapes record. Fails with E0403, which names
- * the operator, if an operator has no gradient. */
-MGE_API MGE_NODISCARD mge_status* mge_eager_tape_gradient(mge_eager_tape* tape, mge_eager_tensor* target,
-                                                          mge_eager_tensor* weights /* nullable */,
-                                                          mge_eager_tensor* const* sources, size_t count,
-                                                          mge_eager_tensor** outputs);
 
 #ifdef __cplusplus
 }

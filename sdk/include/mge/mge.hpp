@@ -87,7 +87,7 @@ class RunControl : public internal::Owner<mge_run_control, mge_run_control_relea
 // Options of a training; see mge_training_options.
 struct TrainingOptions {
   std::string loss = "cross_entropy";
-  std::string output = {};
+  std::string loss_output = {};
   std::string labels_name = "labels";
   std::string optimizer = "sgd";
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
@@ -418,7 +418,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     mge_training_options training;
     mge_training_options_init(&training);
     training.loss = t.loss.c_str();
-    training.output = t.output.c_str();
+    training.loss_output = t.loss_output.c_str();
     training.labels_name = t.labels_name.c_str();
     training.optimizer = t.optimizer.c_str();
     training.momentum = t.momentum;

@@ -191,7 +191,7 @@ struct Plugins {
     return Status(mge_plugins_quarantine(internal::RawOptions(options).get(), file.c_str(), reason.c_str()));
   }
   static Status EndQuarantine(const RuntimeOptions& options, const std::string& name) {
-    return Status(mge_plugins_release(internal::RawOptions(options).get(), name.c_str()));
+    return Status(mge_plugins_end_quarantine(internal::RawOptions(options).get(), name.c_str()));
   }
 };
 

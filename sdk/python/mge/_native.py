@@ -70,7 +70,7 @@ class RuntimeOptions(_Options):
 
 
 class TrainingOptions(_Options):
-    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("output", c.c_char_p), ("labels_name", c.c_char_p),
+    _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("loss_output", c.c_char_p), ("labels_name", c.c_char_p),
                 ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double),
                 ("epsilon", c.c_double), ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts),
                 ("frozen_count", c.c_size_t),
@@ -166,7 +166,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "runtime_device": [_p, _size, c.POINTER(DeviceFacts)], "collective_id": [_p, _s, _out],
         "plugins_verify": [c.POINTER(RuntimeOptions), _s, _out], "plugins_install": [c.POINTER(RuntimeOptions), _s, _out],
         "plugins_remove": [c.POINTER(RuntimeOptions), _s, _out],
-        "plugins_quarantine": [c.POINTER(RuntimeOptions), _s, _s], "plugins_release": [c.POINTER(RuntimeOptions), _s],
+        "plugins_quarantine": [c.POINTER(RuntimeOptions), _s, _s], "plugins_end_quarantine": [c.POINTER(RuntimeOptions), _s],
         "model_report": [_p, _s, _s, _out], "context_create": [_s, _i32, c.POINTER(Context)],
         "context_parse": [_s, c.POINTER(Context)], "device_push": [_s], "device_pop": [],
         "context_current": [_p, c.POINTER(Context)], "device_empty_cache": [_p, _s],
@@ -195,7 +195,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "eager_synchronize": [_p], "eager_report": [_p, _s, _out], "eager_tensor_get": [_p, _out],
         "eager_tensor_wait": [_p],
         "eager_tensor_type": [_p, c.POINTER(_i32), c.POINTER(_i32), c.POINTER(_size), c.POINTER(_dims)],
-        "eager_drop": [_p], "eager_swap_out": [_p], "eager_swap_in": [_p], "eager_tape_create": [_p, _out],
+        "eager_tensor_drop": [_p], "eager_tensor_swap_out": [_p], "eager_tensor_swap_in": [_p], "eager_tape_create": [_p, _out],
         "eager_tape_start": [_p], "eager_tape_stop": [_p], "eager_tape_watch": [_p, _p],
         "eager_tape_gradient": [_p, _p, _p, _out, _size, _out]},
     Context: {"tensor_context": [_p]},

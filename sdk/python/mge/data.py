@@ -6,7 +6,7 @@
         trainer.step(image=images, labels=labels)
 
 A data set has a length, and its items are arrays, numbers or strings, or tuples, lists or dicts of these. Batches lie in memory
-that the processes share, up to the setting data.shared_memory for each loader; a batch that finds no room there passes through a
+that the processes share, up to the setting data.shared_memory_bytes for each loader; a batch that finds no room there passes through a
 pipe, which copies it.
 """
 from __future__ import annotations
@@ -230,8 +230,8 @@ class _Workers:
     def __init__(self, loader: DataLoader, seed: int) -> None:
         runtime = loader._runtime or default_runtime()
         context: Any = multiprocessing.get_context(loader._start_method)
-        self.room = _Room(context, int(runtime.get("data.shared_memory")), runtime.get("data.shared_memory_debug") == "1")
-        threads = int(runtime.get("data.decode_nthreads"))
+        self.room = _Room(context, int(runtime.get("data.shared_memory_bytes")), runtime.get("data.shared_memory_debug") == "1")
+        threads = int(runtime.get("data.decode_threads"))
         self.pipes: list[Any] = []
         self.processes: list[Any] = []
         self._warned = False
@@ -270,7 +270,7 @@ class _Workers:
     def _warn(self, size: int) -> None:
         if not self._warned:
             warnings.warn(f"a batch of {size} bytes finds no room in the {self.room.limit} bytes of shared memory of the data "
-                          "loader and is copied through a pipe; raise MGE_PLASMA_MEMORY (data.shared_memory), use fewer "
+                          "loader and is copied through a pipe; raise MGE_PLASMA_MEMORY (data.shared_memory_bytes), use fewer "
                           "workers, or keep fewer batches", RuntimeWarning, stacklevel=4)
         self._warned = True
 
@@ -323,9 +323,13 @@ def _in_workers(loader: DataLoader, batches: Sequence[Sequence[int]], seed: int)
 # ---- files of a repository
 
 
-def fetch(path: str, *, sha1: str, runtime: Runtime | None = None) -> pathlib.Path:
-    """Returns the file data.home/PATH. Downloads it from data.repository if it is missing or its SHA-1 differs. If PATH ends with
-    .zip, returns the only file of the archive, whose SHA-1 it is, and keeps no archive."""
+def fetch(path: str, *, sha1: str | None = None, sha256: str | None = None, runtime: Runtime | None = None) -> pathlib.Path:
+    """Returns the file data.home/PATH. Downloads it from data.repository if it is missing or differs from `sha1` or `sha256`, of
+    which at least one is given. If PATH ends with .zip, returns the only file of the archive, whose hash it is, and keeps no
+    archive."""
+    expected = {name: value.lower() for name, value in (("sha256", sha256), ("sha1", sha1)) if value}
+    if not expected:
+        raise InvalidError(f"fetch({path!r}) has neither sha256 nor sha1; pass the hash of the file, so that it can be checked")
     runtime = runtime or default_runtime()
     target = pathlib.Path(runtime.get("data.home")).expanduser() / path
     packed = target.suffix == ".zip"
@@ -333,10 +337,14 @@ def fetch(path: str, *, sha1: str, runtime: Runtime | None = None) -> pathlib.Pa
         known = sorted(p for p in target.parent.glob(target.stem + ".*") if p.suffix != ".zip")
         target = known[0] if known else target
     if target.exists():
-        if _sha1_of(target) == sha1:
+        if _difference(target, expected) is None:
             return target
         warnings.warn(f"{target} differs from the file of the repository and is downloaded again", RuntimeWarning, stacklevel=2)
-    url = runtime.get("data.repository").rstrip("/") + "/" + path
+    repository = runtime.get("data.repository")
+    if not repository:
+        raise InvalidError(f"{path} is not in {target.parent}, and data.repository is empty, so that it is not downloaded; set "
+                           "data.repository (MXNET_GLUON_REPO) to an address such as https://example.org/ or file:///folder/")
+    url = repository.rstrip("/") + "/" + path
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetch-") as folder:
@@ -346,8 +354,8 @@ def fetch(path: str, *, sha1: str, runtime: Runtime | None = None) -> pathlib.Pa
             if packed:
                 got = _unpack(got, url)
                 target = target.with_name(pathlib.PurePosixPath(path).stem + got.suffix)
-            if _sha1_of(got) != sha1:
-                raise InvalidError(f"{url} has the SHA-1 {_sha1_of(got)}, not {sha1}; try again, or correct sha1")
+            if difference := _difference(got, expected):
+                raise InvalidError(f"{url} has the {difference}; try again, or correct the hash")
             os.replace(got, target)
     except OSError as error:  # of the network too
         raise FileError(f"{url} cannot be downloaded to {target}: {error}; check the settings data.repository "
@@ -355,18 +363,22 @@ def fetch(path: str, *, sha1: str, runtime: Runtime | None = None) -> pathlib.Pa
     return target
 
 
-def fetch_model(name: str, *, sha1: str, runtime: Runtime | None = None) -> pathlib.Path:
+def fetch_model(name: str, *, sha1: str, sha256: str | None = None, runtime: Runtime | None = None) -> pathlib.Path:
     """Returns the path of a model, for a session: fetch() of gluon/models/NAME-HASH.zip, where HASH are the first 8 digits of the
     SHA-1 of the model's file."""
-    return fetch(f"gluon/models/{name}-{sha1[:8]}.zip", sha1=sha1, runtime=runtime)
+    return fetch(f"gluon/models/{name}-{sha1[:8]}.zip", sha1=sha1, sha256=sha256, runtime=runtime)
 
 
-def _sha1_of(path: pathlib.Path) -> str:
-    digest = hashlib.sha1()
-    with open(path, "rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+def _difference(path: pathlib.Path, expected: dict[str, str]) -> str | None:
+    """Returns "sha256 X, not Y" for the first hash that differs, or None."""
+    for name, value in expected.items():
+        digest = hashlib.new(name)
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        if digest.hexdigest() != value:
+            return f"{name} {digest.hexdigest()}, not {value}"
+    return None
 
 
 def _unpack(archive: pathlib.Path, url: str) -> pathlib.Path:

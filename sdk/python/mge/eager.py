@@ -197,14 +197,14 @@ class EagerTensor:
     def drop(self) -> None:
         """Releases the memory; the tensor is computed again when it is used. Needs the settings eager.drop and
         eager.record_computing_path."""
-        raise_for(lib.mge_eager_drop(self._open()))
+        raise_for(lib.mge_eager_tensor_drop(self._open()))
 
     def swap_out(self) -> None:
         """Moves the elements to host memory until they are used. Needs the setting eager.swap."""
-        raise_for(lib.mge_eager_swap_out(self._open()))
+        raise_for(lib.mge_eager_tensor_swap_out(self._open()))
 
     def swap_in(self) -> None:
-        raise_for(lib.mge_eager_swap_in(self._open()))
+        raise_for(lib.mge_eager_tensor_swap_in(self._open()))
 
     def __len__(self) -> int:
         shape = self.shape

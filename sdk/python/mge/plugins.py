@@ -50,4 +50,4 @@ def quarantine(file: str | os.PathLike[str], reason: str, *, directories: Sequen
 
 def end_quarantine(name: str, *, directories: Sequence[str] = ()) -> None:
     """Ends the quarantine of every build of the backend with this name."""
-    raise_for(lib.mge_plugins_release(c.byref(_options(directories)), name.encode()))
+    raise_for(lib.mge_plugins_end_quarantine(c.byref(_options(directories)), name.encode()))

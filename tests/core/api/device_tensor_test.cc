@@ -356,7 +356,7 @@ TEST_F(DeviceTensors, OutliveTheirRuntimeObject) {
 // ---------------------------------------------------------------- runs that do not block
 
 TEST_F(DeviceTensors, OfEnqueuedRunsAreReadyWhenTheFenceIsReached) {
-  Start({"virtual.launch_latency=20000"});
+  Start({"virtual.launch_latency_us=20000"});
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> warm;
   Expect(session_.Run({&state, &x}, warm));
@@ -373,7 +373,7 @@ TEST_F(DeviceTensors, OfEnqueuedRunsAreReadyWhenTheFenceIsReached) {
 }
 
 TEST_F(DeviceTensors, MayBeReleasedWhileARunUsesThem) {
-  Start({"virtual.launch_latency=5000"});
+  Start({"virtual.launch_latency_us=5000"});
   Tensor state = On("virtual0", {0, 0});
   const Tensor x = On("virtual0", {1, 2});
   RunFence last;
@@ -407,7 +407,7 @@ TEST_F(DeviceTensors, OfOneSessionMayBeInputsOfAnother) {
 }
 
 TEST_F(DeviceTensors, OfAFailedRunMakeDependentRunsFail) {
-  Start({"virtual.fault=kernel@1=fail", "virtual.launch_latency=20000"});
+  Start({"virtual.fault=kernel@1=fail", "virtual.launch_latency_us=20000"});
   const Tensor s = On("virtual0", {1, 2}), y = On("virtual0", {3, 4});
   std::vector<Tensor> out, more;
   RunFence one, two;
@@ -450,7 +450,7 @@ TEST_F(DeviceTensors, HaveFencesWhoseReleaseDoesNotWaitAndWhoseRunsEndBeforeThei
 }
 
 TEST_F(DeviceTensors, OfPostedRunsAreBoundByNameAfterOtherRuns) {
-  Start({"virtual.launch_latency=20000"});
+  Start({"virtual.launch_latency_us=20000"});
   const Tensor state = On("virtual0", {1, 2}), x = On("virtual0", {3, 4});
   std::vector<Tensor> first, second(1);
   RunFence fence;

@@ -166,8 +166,8 @@ TEST_P(EagerApi, ErrorsNameTheArgument) {
   EXPECT_THAT(TextOf(mge_eager_apply(eager_, &op, in, 1, out, 1, &count)), HasSubstr("no floats"));
   mge_string* text = nullptr;
   EXPECT_THAT(TextOf(mge_eager_report(eager_, "mge.eager/2", &text)), HasSubstr("mge.eager/1"));
-  EXPECT_THAT(TextOf(mge_eager_swap_out(x.get())), AllOf(HasSubstr("E0207"), HasSubstr("eager.swap")));
-  EXPECT_EQ(TextOf(mge_eager_drop(x.get())), "");  // allowed, and ignored with a warning
+  EXPECT_THAT(TextOf(mge_eager_tensor_swap_out(x.get())), AllOf(HasSubstr("E0207"), HasSubstr("eager.swap")));
+  EXPECT_EQ(TextOf(mge_eager_tensor_drop(x.get())), "");  // allowed, and ignored with a warning
   EXPECT_EQ(TextOf(mge_eager_synchronize(eager_)), "");
 }
 

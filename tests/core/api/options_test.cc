@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "mge/eager.h"
 #include "mge/mge.h"
 #include "tests/core/api/load_bytes.h"
 #include "tests/support/onnx_builder.h"

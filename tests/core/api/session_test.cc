@@ -128,7 +128,7 @@ TEST_F(PublicSession, ReturnsIntermediateValuesAsOutputs) {
 
 TEST_F(PublicSession, HasSettingsOfItsOwn) {
   Session limited, other;
-  ASSERT_TRUE(Load(&limited, {.settings = {"run.timeout=1e-9"}}).ok());
+  ASSERT_TRUE(Load(&limited, {.settings = {"run.timeout_seconds=1e-9"}}).ok());
   ASSERT_TRUE(Load(&other).ok());
   std::vector<Tensor> out;
   EXPECT_EQ(limited.Run({&x_, &good_}, out).id(), 12401);
@@ -137,8 +137,8 @@ TEST_F(PublicSession, HasSettingsOfItsOwn) {
   EXPECT_EQ(s.id(), 204);
   EXPECT_THAT(std::string(s.text()), HasSubstr("once per runtime"));
   EXPECT_EQ(Load(&other, {.settings = {"run.timeuot=1"}}).id(), 203);
-  EXPECT_EQ(Load(&other, {.settings = {"run.timeout=soon"}}).id(), 202);
-  EXPECT_EQ(Load(&other, {.settings = {"run.timeout"}}).id(), 201);
+  EXPECT_EQ(Load(&other, {.settings = {"run.timeout_seconds=soon"}}).id(), 202);
+  EXPECT_EQ(Load(&other, {.settings = {"run.timeout_seconds"}}).id(), 201);
 }
 
 TEST_F(PublicSession, GeneratesInputsThatFitTheModel) {

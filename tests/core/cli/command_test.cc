@@ -122,20 +122,20 @@ TEST_F(Command, ChecksAFolderOfTests) {
 
 TEST_F(Command, ComparesADeviceWithAnother) {
   Good();
-  Outcome o = Mge("run good.onnx --device cpu0 --compare host --json");
+  Outcome o = Mge("run good.onnx --device cpu0 --against host --json");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(json::parse(o.out)["device"], "cpu0");
   EXPECT_EQ(json::parse(o.out)["outputs"][0]["difference"], "");
-  EXPECT_EQ(Mge("run good.onnx --compare gpu7").code, 5);
-  o = Mge("run good.onnx --compare host --set select.strategy=reproducible", "MGE_SELECT_FREEZE=" + Path("chosen.toml"));
+  EXPECT_EQ(Mge("run good.onnx --against gpu7").code, 5);
+  o = Mge("run good.onnx --against host --set select.strategy=reproducible", "MGE_SELECT_RECORD=" + Path("chosen.toml"));
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(Mge("run good.onnx --compare host --check data").code, 2);
+  EXPECT_EQ(Mge("run good.onnx --against host --check data").code, 2);
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   const std::string on_device = "MGE_VIRTUAL_DEVICES=1 MGE_PLAN_HOST_COMPUTE=0 ";  // the model has only 6 elements
-  o = Mge("run good.onnx --device virtual0 --set virtual.wrong_kernel=1 --compare host", on_device);
+  o = Mge("run good.onnx --device virtual0 --set virtual.wrong_kernel=1 --against host", on_device);
   EXPECT_EQ(o.code, 8) << o.err;
   EXPECT_THAT(o.out, HasSubstr("DIFFERS"));
-  o = Mge("run good.onnx --compare virtual0 --timeout 0.2", on_device + "MGE_VIRTUAL_FAULT=kernel@1=hang");
+  o = Mge("run good.onnx --against virtual0 --timeout 0.2", on_device + "MGE_VIRTUAL_FAULT=kernel@1=hang");
   EXPECT_EQ(o.code, 124) << o.err;
   EXPECT_THAT(o.err, HasSubstr("device virtual0"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of `mge compare`, and of the differences that `mge run --compare` shows.
+// Tests of `mge compare`, and of the differences that `mge run --against` shows.
 #include <sys/stat.h>
 
 #include "gmock/gmock.h"
@@ -90,10 +90,10 @@ TEST_F(Compare, RefusesOptionsWithoutTheOptionThatTheyNeed) {
 
 TEST_F(Compare, ShowsTheErrorsOfEachOutputOfARun) {
   Good();
-  Outcome o = Mge("run good.onnx --compare host");
+  Outcome o = Mge("run good.onnx --against host");
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.out, HasSubstr("MAX ABS"));
-  const json report = json::parse(Mge("run good.onnx --compare host --json").out);
+  const json report = json::parse(Mge("run good.onnx --against host --json").out);
   const json& c = report["outputs"][0]["comparison"];
   EXPECT_EQ(c["equal_within_tolerance"], true);
   EXPECT_EQ(c["max_abs_error"], 0);

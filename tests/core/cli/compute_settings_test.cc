@@ -80,7 +80,7 @@ TEST_F(Compute, ConvolutionAutotuneChoosesByEstimateOrTimeWithinTheWorkspaceLimi
   EXPECT_LT(times(plan("MXNET_CUDNN_AUTOTUNE_DEFAULT=0 MEGENGINE_EXECUTION_STRATEGY=PROFILE")), times(all));
   // Candidates with more workspace than the limit are refused, except in the mode 2.
   for (const char* mode : {"0", "1", "2"}) {
-    const std::string text = plan("MGE_SELECT_WORKSPACE_LIMIT=0 MXNET_CUDNN_AUTOTUNE_DEFAULT=" + std::string(mode));
+    const std::string text = plan("MGE_SELECT_WORKSPACE_BYTES=0 MXNET_CUDNN_AUTOTUNE_DEFAULT=" + std::string(mode));
     EXPECT_THAT(text, HasSubstr("convolutions on GPUs are chosen by")) << mode;
     EXPECT_EQ(CountOf(text, "workspace up to 0 bytes"), *mode == '2' ? 0u : 1u) << mode;
   }
@@ -113,11 +113,11 @@ TEST_F(Compute, FallbacksAreLoggedOnceOrNotAtAll) {
                                                            .outputs = {TextField(ob::field::value_info::kName, "y")}}) +
                                            TextField(onnx::field::graph::kSparseInitializer, sparse)}));
   const std::string dense = "fallback: the sparse tensor 'w' is made dense";
-  Outcome o = Mge("run m.onnx --compare cpu0 --device host", "MGE_LOG_LEVEL=info");
+  Outcome o = Mge("run m.onnx --against cpu0 --device host", "MGE_LOG_LEVEL=info");
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(CountOf(o.err, dense), 1u) << o.err;
   EXPECT_EQ(CountOf(o.err, "is computed by the reference evaluator"), CountOf(o.err, "fallback: operator")) << o.err;
-  Outcome off = Mge("run m.onnx --compare cpu0 --device host", "MGE_LOG_LEVEL=info MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0");
+  Outcome off = Mge("run m.onnx --against cpu0 --device host", "MGE_LOG_LEVEL=info MXNET_STORAGE_FALLBACK_LOG_VERBOSE=0");
   EXPECT_EQ(off.code, 0);
   EXPECT_THAT(off.err, Not(HasSubstr("fallback")));
   EXPECT_EQ(off.out, o.out);
@@ -190,7 +190,7 @@ TEST_F(Compute, PrimitivesOutliveTheirPlansUpToTheCacheSize) {
   Convolutions(32, kInputs, {32, 48, 64});
   // Two sessions in one runtime plan the same convolutions. oneDNN reports each primitive that it creates.
   auto created = [&](const std::string& env) {
-    Outcome o = Mge("run conv.onnx --device cpu0 --compare cpu0 --threads 1", "DNNL_VERBOSE=2 ONEDNN_VERBOSE=2 " + env);
+    Outcome o = Mge("run conv.onnx --device cpu0 --against cpu0 --threads 1", "DNNL_VERBOSE=2 ONEDNN_VERBOSE=2 " + env);
     EXPECT_EQ(o.code, 0) << o.err;
     size_t count = 0;
     for (size_t at = 0, end; (end = o.out.find('\n', at)) != std::string::npos; at = end + 1) {

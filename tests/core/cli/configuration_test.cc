@@ -67,8 +67,8 @@ TEST_F(Command, FailsWithoutFallbackIfTheDeviceIsMissing) {
 }
 
 TEST_F(Command, RefusesEmptyArgumentsInsteadOfIgnoringThem) {
-  for (const char* line : {"plugins verify ''", "plugins install ''", "plugins remove ''", "doctor --release ''", "env ''",
-                           "zoo ''", "help ''", "sdk test ''", "sdk test mge.so --only ''", "sdk new '' folder",
+  for (const char* line : {"plugins verify ''", "plugins install ''", "plugins remove ''", "doctor --end-quarantine ''",
+                           "env ''", "zoo ''", "help ''", "sdk test ''", "sdk test mge.so --only ''", "sdk new '' folder",
                            "sdk new mydev ''", "check ''", "devices --device ''", "--device '' devices", "--set '' devices",
                            "--config '' devices", "run good.onnx --input ''", "plan good.onnx --skip ''"}) {
     Outcome o = Mge(line);
@@ -77,6 +77,22 @@ TEST_F(Command, RefusesEmptyArgumentsInsteadOfIgnoringThem) {
     EXPECT_EQ(o.out, "") << line;
   }
   EXPECT_FALSE(fs::exists(Path("folder")));
+}
+
+TEST_F(Command, NamesTheSuccessorOfARemovedOption) {
+  Good();
+  const std::pair<const char*, const char*> lines[] = {{"run good.onnx --compare host", "--against"},
+                                                       {"run good.onnx --compare=host", "--against"},
+                                                       {"train good.onnx --freeze w", "--frozen"},
+                                                       {"doctor --release cpu", "--end-quarantine"},
+                                                       {"sdk test mge.so --limit 5", "--timeout"}};
+  for (const auto& [line, successor] : lines) {
+    const Outcome o = Mge(line);
+    EXPECT_EQ(o.code, 2) << line;
+    EXPECT_THAT(o.err, AllOf(HasSubstr("has no option '--"), HasSubstr("it is now named " + std::string(successor))))
+        << line;
+  }
+  EXPECT_THAT(Mge("compare good.onnx --compare host").err, testing::Not(HasSubstr("it is now named")));
 }
 
 TEST_F(Command, RefusesNanAsANumber) {
@@ -134,7 +150,7 @@ TEST_F(Command, WarnsAboutAnUnknownVariable) {
   EXPECT_EQ(o.code, 0);
   EXPECT_THAT(o.err, HasSubstr("MGE_DEFAULT_DEVICE"));
   EXPECT_THAT(o.err, Not(HasSubstr("cpu0")));  // the warning shows names, never values
-  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFUALT_DEVICE=cpu0 MGE_STRICT_ENV=1").code, 2);
+  EXPECT_EQ(Mge("run good.onnx", "MGE_DEFUALT_DEVICE=cpu0 MGE_ENV_STRICT=1").code, 2);
 }
 
 TEST_F(Command, RefusesBadValuesOfSettings) {

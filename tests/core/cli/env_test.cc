@@ -23,7 +23,7 @@ TEST_F(Command, EnvFiltersInAnyCaseAndAlsoItsJson) {
 }
 
 TEST_F(Command, EnvShowsUnitAndOwner) {
-  EXPECT_THAT(Mge("env run.timeout").out, AllOf(HasSubstr("UNIT"), HasSubstr("seconds"), HasSubstr("core")));
+  EXPECT_THAT(Mge("env run.timeout_seconds").out, AllOf(HasSubstr("UNIT"), HasSubstr("seconds"), HasSubstr("core")));
   EXPECT_THAT(Mge("env virtual.devices").out, HasSubstr("virtual"));
 }
 
@@ -49,6 +49,28 @@ TEST_F(Command, EnvAliasesListsWhereADefaultDiffersFromThatOfItsPage) {
   EXPECT_THAT(out, ContainsRegex("MEGENGINE_HOST_COMPUTE +MegEngine +plan.host_compute +0 +1"));
   EXPECT_THAT(out, ContainsRegex("MXNET_GPU_MEM_POOL_TYPE +MXNet +memory.gpu_pool +[a-zA-Z]+ +Naive"));
   EXPECT_THAT(out, ContainsRegex("MXNET_ENGINE_TYPE +MXNet +engine.type +ThreadedEnginePerDevice +-"));
+  EXPECT_THAT(out, ContainsRegex("MXNET_GLUON_REPO +MXNet +data.repository +- +https://"));
+  EXPECT_THAT(out, ContainsRegex("MGB_CONV_PROFILING_TIMEOUT +MegEngine +select.profiling_timeout_seconds +0 +-"));
+}
+
+TEST_F(Command, EnvMarksUnstableSettings) {
+  EXPECT_THAT(Mge("env plan.match_range").out, HasSubstr("dynamic, unstable"));
+  EXPECT_THAT(Mge("env plan.inplace").out, Not(HasSubstr("unstable")));
+  EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("unstable: a later version may change or remove it"));
+  EXPECT_EQ(json::parse(Mge("env match_range --json").out)["settings"][0]["unstable"], true);
+}
+
+TEST_F(Command, EnvNamesTheSuccessorOfARemovedName) {
+  for (const char* line : {"env plan.num_temp", "env explain plan.num_temp", "help plan.num_temp"}) {
+    const Outcome o = Mge(line);
+    EXPECT_EQ(o.code, 2) << line;
+    EXPECT_THAT(o.err, HasSubstr("it is now named plan.workspaces")) << line;
+  }
+  EXPECT_THAT(Mge("env explain MGE_STRICT_ENV").err, HasSubstr("it is now named MGE_ENV_STRICT"));
+  const Outcome set = Mge("devices --set select.frozen=kernels.toml");
+  EXPECT_EQ(set.code, 2);
+  EXPECT_THAT(set.err, HasSubstr("\"select.replay\""));
+  EXPECT_THAT(Mge("devices", "MGE_VIRTUAL_MEMORY=1G").err, HasSubstr("\"MGE_VIRTUAL_MEMORY_BYTES\""));
 }
 
 TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
@@ -67,7 +89,7 @@ TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
       AllOf(HasSubstr("0, 1, 2, 3, 4"), HasSubstr("GE_USE_STATIC_MEMORY=1 mge run"), Not(HasSubstr("dynamic, both"))));
   EXPECT_THAT(Mge("env explain MEGENGINE_HOST_COMPUTE").out, ContainsRegex("page default +1"));
   EXPECT_THAT(Mge("env explain memory.gpu_pool").out, ContainsRegex("see also .*memory.pool"));
-  EXPECT_THAT(Mge("help data.decode_nthreads").out, HasSubstr("MXNET_MP_OPENCV_NUM_THREADS"));
+  EXPECT_THAT(Mge("help data.decode_threads").out, HasSubstr("MXNET_MP_OPENCV_NUM_THREADS"));
   EXPECT_EQ(json::parse(Mge("env explain MGE_THREADS --json").out)["settings"][0]["key"], "threads");
 }
 

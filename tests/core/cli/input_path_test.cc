@@ -45,7 +45,7 @@ class InputPath : public Command {
 
 TEST_F(InputPath, OfAModelMayBeAPipeForEveryCommand) {
   Good();
-  for (const char* command : {"run - --digest", "run /dev/stdin", "run - --compare host", "inspect -", "plan -", "memory -",
+  for (const char* command : {"run - --digest", "run /dev/stdin", "run - --against host", "inspect -", "plan -", "memory -",
                               "profile -", "bench - --runs 2 --warm 1", "compare -"}) {
     const Outcome piped = Bash(std::string("cat good.onnx | $mge --device cpu0 ") + command);
     EXPECT_EQ(piped.code, 0) << command << "\n" << piped.err;

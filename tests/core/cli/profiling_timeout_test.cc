@@ -49,21 +49,21 @@ class ProfilingTimeout : public Command {
 };
 
 TEST_F(ProfilingTimeout, AKernelThatHangsOrCrashesIsLeftOutWhateverTheSource) {
-  const std::string model = Convolution(), run = "run " + model + " --device tuner_stuck0 --compare host";
-  const std::string config = Write("c.toml", "[select]\nprofiling_timeout = 1\n");
+  const std::string model = Convolution(), run = "run " + model + " --device tuner_stuck0 --against host";
+  const std::string config = Write("c.toml", "[select]\nprofiling_timeout_seconds = 1\n");
   struct {
     const char* cache;
     std::string env, options;
   } sources[] = {{"a", "MGB_CONV_PROFILING_TIMEOUT=1", ""},
-                 {"b", "MGE_SELECT_PROFILING_TIMEOUT=1s", ""},
-                 {"c", "", " --set select.profiling_timeout=1"},
+                 {"b", "MGE_SELECT_PROFILING_TIMEOUT_SECONDS=1s", ""},
+                 {"c", "", " --set select.profiling_timeout_seconds=1"},
                  {"d", "", " --config " + config}};
   for (const auto& source : sources) {
     const auto begin = std::chrono::steady_clock::now();
     Outcome o = Mge(run + source.options, Stuck(source.cache) + source.env);
     EXPECT_EQ(o.code, 0) << o.err;  // the results are those of the host
     EXPECT_THAT(o.err, AllOf(HasSubstr("kernel 'stuck' of backend tuner_stuck is not used for Conv"),
-                             HasSubstr("it did not respond within 1 s (select.profiling_timeout)"),
+                             HasSubstr("it did not respond within 1 s (select.profiling_timeout_seconds)"),
                              HasSubstr("kernel 'breaks' of backend tuner_stuck is not used for Conv"),
                              HasSubstr("it was killed by signal 6 (Aborted)"), HasSubstr(kTimed)));
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
@@ -90,10 +90,10 @@ TEST_F(ProfilingTimeout, WithoutMgeWorkerTimingIsInTheProcessAndDoctorWorks) {
   const std::string env = "MGE_PLUGIN_PATH=" MGE_BINARY_DIR
                           "/tests/engine_fakes/tuner.so MGB_CONV_PROFILING_TIMEOUT=1 "
                           "MEGENGINE_EXECUTION_STRATEGY=PROFILE MGE_FASTRUN_CACHE_TYPE=MEMORY";
-  Outcome o = Mge("run " + Convolution() + " --device tuner0 --compare host", env, tree);
+  Outcome o = Mge("run " + Convolution() + " --device tuner0 --against host", env, tree);
   EXPECT_EQ(o.code, 0) << o.err;
-  EXPECT_EQ(CountOf(o.err, "kernels of tuner0 are timed in this process, without select.profiling_timeout: '" + tree +
-                               "/lib/mge/mge-worker', a part of MGE: No such file or directory"),
+  EXPECT_EQ(CountOf(o.err, "kernels of tuner0 are timed in this process, without select.profiling_timeout_seconds: '" +
+                               tree + "/lib/mge/mge-worker', a part of MGE: No such file or directory"),
             1u)
       << o.err;
   Outcome doctor = Mge("doctor", env, tree);
@@ -104,7 +104,7 @@ TEST_F(ProfilingTimeout, WithoutMgeWorkerTimingIsInTheProcessAndDoctorWorks) {
 TEST_F(ProfilingTimeout, KernelsOfVirtualGpusAreTimedInMgeWorkerToo) {
   if (Mge("devices", "MGE_VIRTUAL_DEVICES=1").out.find("virtual0") == std::string::npos) GTEST_SKIP() << "no virtual GPU";
   for (const bool limit : {false, true}) {
-    Outcome o = Mge("run " + std::string(kDigits) + " --device virtual0 --compare host",
+    Outcome o = Mge("run " + std::string(kDigits) + " --device virtual0 --against host",
                     "MGE_VIRTUAL_DEVICES=1 MGE_VIRTUAL_GPU=1 MGE_LOG_LEVEL=debug MEGENGINE_EXECUTION_STRATEGY=PROFILE "
                     "MGE_FASTRUN_CACHE_TYPE=MEMORY MGB_CONV_PROFILING_TIMEOUT=" +
                         std::string(limit ? "50" : "0"));

@@ -182,7 +182,7 @@ TEST_F(OnDemand, AnUnknownSettingIsReportedOnceAndNothingIsTested) {
   EXPECT_THAT(warnings_, testing::ElementsAre(
                              HasSubstr("the variable \"MGE_VIRTUAL_DEVICE\" is unknown and has no effect. Did you mean "
                                        "\"MGE_VIRTUAL_DEVICES\"?")));
-  misspelt.environment.variables.emplace_back("MGE_STRICT_ENV", "1");
+  misspelt.environment.variables.emplace_back("MGE_ENV_STRICT", "1");
   EXPECT_EQ(KindOf(CheckOf(misspelt).status()), ErrorKind::kUsage);
 }
 

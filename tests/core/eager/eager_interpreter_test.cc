@@ -279,7 +279,7 @@ TEST(EagerQueue, LevelZeroReturnsAfterwards) {
 }
 
 TEST(EagerQueue, AFullQueueBlocksTheCaller) {
-  const Eager eager("host", {{"eager.queue_size", "5"}});
+  const Eager eager("host", {{"eager.queue_commands", "5"}});
   const EagerTensorPtr x = eager.Put({2}, {-1, 1});
   eager.Get(eager.Apply("Relu", {x}));
   const EagerTensorPtr slow = SlowOperator(eager);
@@ -293,7 +293,7 @@ TEST(EagerQueue, AFullQueueBlocksTheCaller) {
 }
 
 TEST(EagerQueue, AnyNumberOfThreadsMayCall) {
-  const Eager eager("cpu0", {{"eager.queue_size", "16"}});
+  const Eager eager("cpu0", {{"eager.queue_commands", "16"}});
   const EagerTensorPtr x = eager.Put({3}, {1, 2, 3});
   std::vector<std::thread> threads;
   std::atomic<int> right{0};

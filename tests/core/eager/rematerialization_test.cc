@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kMB = 1'000'000;
 const std::vector<Assignment> kDrop = {
-    {"eager.drop", "1"}, {"eager.record_computing_path", "1"}, {"eager.dtr_evictee_minimum_size", "0"}};
+    {"eager.drop", "1"}, {"eager.record_computing_path", "1"}, {"eager.dtr_minimum_bytes", "0"}};
 
 class Rematerialization : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Eager, Rematerialization, testing::Values("cpu0", "virtual0"));
@@ -84,7 +84,7 @@ TEST(RematerializationSettings, AutoDropTurnsOnTheOthers) {
 
 TEST_P(Rematerialization, RandomResultsAndSmallTensorsAreNeverDropped) {
   const Eager eager(GetParam(),
-                    {{"eager.drop", "1"}, {"eager.record_computing_path", "1"}, {"eager.dtr_evictee_minimum_size", "4000"}});
+                    {{"eager.drop", "1"}, {"eager.record_computing_path", "1"}, {"eager.dtr_minimum_bytes", "4000"}});
   const EagerTensorPtr random = eager.Apply("RandomUniform", {}, With("shape", Ints{2000}));
   const EagerTensorPtr small = eager.Apply("Neg", {eager.Put({1000}, std::vector<float>(1000, 3))});
   const EagerTensorPtr large = eager.Apply("Neg", {eager.Put({1001}, std::vector<float>(1001, 3))});
@@ -148,8 +148,8 @@ TEST_P(Rematerialization, AChainOfAHundredOperatorsStaysNearTheThreshold) {
     EXPECT_GE(eager->counters().peak_bytes, 100 * bytes);
   }
   const Eager eager(GetParam(), {{"eager.dtr_auto_drop", "1"},
-                                 {"eager.dtr_eviction_threshold", std::to_string(10 * bytes)},
-                                 {"eager.dtr_evictee_minimum_size", "100000"}});
+                                 {"eager.dtr_threshold_bytes", std::to_string(10 * bytes)},
+                                 {"eager.dtr_minimum_bytes", "100000"}});
   EXPECT_EQ(SumsOfAChain(eager, 100, elements), expected);
   const EagerCounters c = eager->counters();
   EXPECT_LE(c.peak_bytes, 12 * bytes);
@@ -159,9 +159,9 @@ TEST_P(Rematerialization, AChainOfAHundredOperatorsStaysNearTheThreshold) {
 }
 
 TEST_P(Rematerialization, TensorsUpToTheMinimumAreNeverEvicted) {
-  const Eager eager(GetParam(), {{"eager.dtr_auto_drop", "1"},
-                                 {"eager.dtr_eviction_threshold", "100000"},
-                                 {"eager.dtr_evictee_minimum_size", "40000"}});
+  const Eager eager(
+      GetParam(),
+      {{"eager.dtr_auto_drop", "1"}, {"eager.dtr_threshold_bytes", "100000"}, {"eager.dtr_minimum_bytes", "40000"}});
   SumsOfAChain(eager, 30, 10'000);
   EXPECT_EQ(eager->counters().evictions, 0);
   EXPECT_EQ(eager->counters().recomputations, 0);
@@ -171,7 +171,7 @@ TEST_P(Rematerialization, TensorsUpToTheMinimumAreNeverEvicted) {
 }
 
 TEST_P(Rematerialization, ReleasedTensorsAreKeptOnlyAsPaths) {
-  const Eager eager(GetParam(), {{"eager.dtr_auto_drop", "1"}, {"eager.dtr_evictee_minimum_size", "0"}});
+  const Eager eager(GetParam(), {{"eager.dtr_auto_drop", "1"}, {"eager.dtr_minimum_bytes", "0"}});
   EagerTensorPtr y = eager.Put(Eager::Waves({1000}));
   for (int i = 0; i < 2000; ++i) y = eager.Apply("Neg", {y});  // the handles of all but the last are released
   ASSERT_TRUE(eager->Synchronize().ok());
@@ -201,18 +201,17 @@ TEST_P(Rematerialization, GradientsOfEvictedTensorsAreThoseOfKeptOnes) {
     return eager.Get((*g)[0]);
   };
   const std::vector<float> expected = gradient(Eager(GetParam()));
-  const Eager eager(GetParam(), {{"eager.dtr_auto_drop", "1"},
-                                 {"eager.dtr_eviction_threshold", "200000"},
-                                 {"eager.dtr_evictee_minimum_size", "1000"}});
+  const Eager eager(
+      GetParam(),
+      {{"eager.dtr_auto_drop", "1"}, {"eager.dtr_threshold_bytes", "200000"}, {"eager.dtr_minimum_bytes", "1000"}});
   EXPECT_EQ(gradient(eager), expected);
   EXPECT_GT(eager->counters().recomputations, 0);
   EXPECT_LE(eager->counters().peak_bytes, 300'000);
 }
 
 TEST(RematerializationSettings, AnAllocationThatFailsEvicts) {
-  const Eager eager(
-      "virtual0",
-      {{"eager.dtr_auto_drop", "1"}, {"eager.dtr_evictee_minimum_size", "1000"}, {"memory.limit", "virtual0=40MB"}});
+  const Eager eager("virtual0",
+                    {{"eager.dtr_auto_drop", "1"}, {"eager.dtr_minimum_bytes", "1000"}, {"memory.limit", "virtual0=40MB"}});
   std::vector<float> sums = SumsOfAChain(eager, 40, 250'000);
   EXPECT_EQ(sums, SumsOfAChain(Eager("virtual0"), 40, 250'000));
   EXPECT_GT(eager->counters().evictions, 0);

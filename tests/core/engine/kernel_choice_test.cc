@@ -14,19 +14,19 @@ std::string ChosenBy(const KernelRules& rules, const Device& device, bool tuned)
   const int32_t mode = rules.ModeOn(device, tuned);
   const mge_constraints constraints = rules.ConstraintsOn(device, tuned);
   const bool measures = tuned || rules.may_measure;
-  std::string out = rules.only_frozen            ? "the file of select.frozen"
+  std::string out = rules.only_replayed          ? "the file of select.replay"
                     : mode != MGE_SELECT_PROFILE ? "estimates"
                     : measures                   ? "times"
                                                  : "stored times, else estimates";
   if (constraints.require & MGE_KERNEL_DETERMINISTIC) out += ", deterministic kernels only";
-  if (constraints.workspace_limit != UINT64_MAX) out += ", within select.workspace_limit";
+  if (constraints.workspace_limit != UINT64_MAX) out += ", within select.workspace_bytes";
   return out;
 }
 
 TEST(KernelChoice, EveryCombinationOfStrategyBackendModeAndAutotuneIsAsItsPageSays) {
   Folder folder;
-  const std::string file = folder.At("frozen");
-  EXPECT_EQ(Host({Set("select.freeze", file)}).Chosen("input x : float32[?]\ny = Relu(x)\noutput y\n"), "slow");
+  const std::string file = folder.At("replay");
+  EXPECT_EQ(Host({Set("select.record", file)}).Chosen("input x : float32[?]\ny = Relu(x)\noutput y\n"), "slow");
   const std::pair<const char*, const char*> devices[] = {
       {"heuristic", "tuner0"}, {"profile", "tuner_profile0"}, {"reproducible", "tuner_repeats0"}};
   int combinations = 0;
@@ -37,15 +37,15 @@ TEST(KernelChoice, EveryCombinationOfStrategyBackendModeAndAutotuneIsAsItsPageSa
         const bool reproducible = row.strategy.find("reproducible") != row.strategy.npos;
         std::vector<Assignment> settings;
         if (!row.strategy.empty()) settings.push_back(Set("select.strategy", std::string(row.strategy)));
-        if (row.strategy == "profile_reproducible") settings.push_back(Set("select.frozen", file));
+        if (row.strategy == "profile_reproducible") settings.push_back(Set("select.replay", file));
         if (!autotune.number.empty()) settings.push_back(Set("MXNET_CUDNN_AUTOTUNE_DEFAULT", std::string(autotune.number)));
         Host host(settings);
         ASSERT_TRUE(host.status.ok()) << FormatError(host.status);
         const auto resolved = host.runtime->devices().Resolve(name, "test");
         ASSERT_TRUE(resolved.ok()) << FormatError(resolved.status());
         Device& device = *resolved->devices[0].device;
-        const bool frozen = host.runtime->plan_services()->selection.frozen != nullptr;
-        const auto rules = KernelRules::Of(*host.runtime->registry().snapshot(), std::vector<Device*>{&device}, frozen);
+        const bool replay = host.runtime->plan_services()->selection.replay != nullptr;
+        const auto rules = KernelRules::Of(*host.runtime->registry().snapshot(), std::vector<Device*>{&device}, replay);
         ASSERT_TRUE(rules.ok()) << FormatError(rules.status());
         const std::string where = fmt::format("{} on {}, autotune {}", row.strategy, name, autotune.autotune);
         EXPECT_EQ(ChosenBy(*rules, device, false), row.chosen_by) << where;
@@ -63,7 +63,7 @@ TEST(KernelChoice, EveryCombinationOfStrategyBackendModeAndAutotuneIsAsItsPageSa
 TEST(KernelChoice, AConvolutionOnAGpuTakesTheFastestKernelWithinTheWorkspaceLimitOrWithoutLimit) {
   // "tight" has the better estimate and no workspace; "roomy" is faster and needs 1 MiB.
   auto chosen = [](const char* autotune, const char* limit, int64_t* trials = nullptr) {
-    Host host({Set("MXNET_CUDNN_AUTOTUNE_DEFAULT", autotune), Set("select.workspace_limit", limit)}, "tuner_gpu0");
+    Host host({Set("MXNET_CUDNN_AUTOTUNE_DEFAULT", autotune), Set("select.workspace_bytes", limit)}, "tuner_gpu0");
     host.record() = {};
     auto session = host.Make("input x : float32[1,1,8,8]\nconst w = float32[1,1,1,1]<2>\ny = Conv(x, w)\noutput y\n");
     if (!session.ok()) return FormatError(session.status());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// plan.num_temp on a device without queues, if each step is an operation of the engine.
+// plan.workspaces on a device without queues, if each step is an operation of the engine.
 #include "tests/core/engine/tuner_test.h"
 
 namespace mge {
@@ -26,7 +26,7 @@ class OperationLanes : public testing::Test {
   // Makes the session of a host with these settings. All kernels take a workspace.
   void Start(const std::string& lanes, const std::string& workers, std::vector<Assignment> more = {}) {
     more.insert(more.end(), {Set("MXNET_EXEC_NUM_TEMP", lanes), Set("MXNET_CPU_WORKER_NTHREADS", workers),
-                             Set("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"), Set("planner.skip", "merge_equal")});
+                             Set("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"), Set("plan.skip", "merge_equal")});
     host_ = std::make_unique<Host>(std::move(more));
     ASSERT_TRUE(host_->status.ok()) << FormatError(host_->status);
     host_->record() = {};

@@ -33,14 +33,14 @@ TEST(PlansOfASession, AreMadeOncePerShape) {
 }
 
 TEST(PlansOfASession, ThatAreEvictedAndMadeAgainGiveOneWarning) {
-  Host host({Set("plan.cache_size", "2")});
+  Host host({Set("plan.cache_count", "2")});
   host.record() = {};
   auto session = *host.Make(kRelu);
   for (int round = 0; round < 5; ++round) {
     for (int64_t n : {1, 2, 3}) PlanOf(*session, n);
   }
   EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("plans are created repeatedly"), HasSubstr("x[3]"),
-                                               HasSubstr("plan.cache_size = 2"), HasSubstr("plan.cache_memory"))));
+                                               HasSubstr("plan.cache_count = 2"), HasSubstr("plan.cache_bytes"))));
 }
 
 TEST(PlansOfASession, GiveOneWarningIfNoShapeIsRunTwice) {
@@ -78,7 +78,7 @@ output y
 }
 
 TEST(PlansOfASession, ExceedTheirMemoryLimitOnlyByThePlanUsedLast) {
-  Host host({Set("plan.cache_memory", "512KiB")});
+  Host host({Set("plan.cache_bytes", "512KiB")});
   host.record() = {};
   auto session = *host.Make(kTwo);
   // Each plan has an arena of at least 512 KiB.

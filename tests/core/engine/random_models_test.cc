@@ -381,7 +381,7 @@ TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
   RuntimeOptions options;
   options.built_in_plugins = false;
   options.plugin_directories = {kPlugins};
-  options.sources.call = {{"engine.cpu_worker_nthreads", "3"}};  // for steps that are operations of their own
+  options.sources.call = {{"engine.cpu_worker_threads", "3"}};  // for steps that are operations of their own
   unsigned shapes = 0;
   std::vector<std::string> devices = {"cpu0"};
   if (std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) {

@@ -87,7 +87,7 @@ TEST(Selection, OptimizedRefusesTheSlowReference) {
 }
 
 TEST(Selection, KernelsThatMayNotBeTimedAreChosenByEstimate) {
-  Host host({kProfile, Set("select.memory", "1")});
+  Host host({kProfile, Set("select.measuring_bytes", "1")});
   host.record() = {};
   auto plan = *host.PlanOf(kRelu);
   EXPECT_EQ(plan->units[0].kernel, "slow");
@@ -96,7 +96,7 @@ TEST(Selection, KernelsThatMayNotBeTimedAreChosenByEstimate) {
 }
 
 TEST(Selection, TimingStopsAtItsTimeLimit) {
-  Host host({kProfile, Set("select.time", "0")});
+  Host host({kProfile, Set("select.measuring_seconds", "0")});
   host.record() = {};
   EXPECT_EQ(host.Chosen(kRelu), "loose");
   EXPECT_EQ(host.record().slow, 1);
@@ -114,7 +114,7 @@ TEST(Selection, TimingStaysWithinTheBudgetOfTheDevice) {
 }
 
 TEST(Selection, AKernelWhoseWorkspaceBoundOverflowsIsNotTimed) {
-  Host host({kProfile, Set("select.memory", "1MiB")});
+  Host host({kProfile, Set("select.measuring_bytes", "1MiB")});
   host.record() = {};
   host.record().more_workspace = UINT64_MAX;
   auto plan = host.PlanOf(kRelu);
@@ -169,12 +169,12 @@ TEST(ReducedPrecision, IsForbiddenWithReproducibleToo) {
   EXPECT_EQ(Host({reproducible, kConversion}).Chosen(kNeg), "rough");
 }
 
-TEST(ReducedPrecision, IsNotTakenFromAFrozenSelection) {
+TEST(ReducedPrecision, IsNotTakenFromASelectionFile) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, kConversion, Set("select.freeze", file)}).Chosen(kRelu), "rough");
-  EXPECT_EQ(Host({Set("select.frozen", file), kConversion}).Chosen(kRelu), "rough");
-  EXPECT_EQ(Host({Set("select.frozen", file)}).Chosen(kRelu), "slow");
+  EXPECT_EQ(Host({kProfile, kConversion, Set("select.record", file)}).Chosen(kRelu), "rough");
+  EXPECT_EQ(Host({Set("select.replay", file), kConversion}).Chosen(kRelu), "rough");
+  EXPECT_EQ(Host({Set("select.replay", file)}).Chosen(kRelu), "slow");
 }
 
 TEST(ReducedPrecision, IsNotOfferedToABackendsOwnStrategy) {
@@ -305,98 +305,98 @@ TEST(TuningCache, AnUnusableDirectoryGivesOneWarning) {
   EXPECT_EQ(said, 1);
 }
 
-// ---------------------------------------------------------------- frozen selections
+// ---------------------------------------------------------------- selection files
 
-TEST(FrozenSelection, RepeatsTheChoicesOfAProfileWithoutMeasuring) {
+TEST(SelectionFile, RepeatsTheChoicesOfAProfileWithoutMeasuring) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  EXPECT_EQ(Host({kProfile, Set("select.record", file)}).Chosen(kRelu), "loose");
   EXPECT_THAT(ReadText(file), AllOf(HasSubstr("mge.selection/1"), HasSubstr("Relu float32[64] with 1 thread: measured")));
 
-  Host plain({Set("select.frozen", file)});
+  Host plain({Set("select.replay", file)});
   plain.record() = {};
   EXPECT_EQ(plain.Chosen(kRelu), "loose");
   EXPECT_EQ(plain.Chosen(kRelu, 65), "slow");  // not in the file, so the strategy (heuristic) chooses
   EXPECT_EQ(plain.record().launches, 0);
 
-  Host strict({Set("select.strategy", "profile_reproducible"), Set("select.frozen", file)});
+  Host strict({Set("select.strategy", "profile_reproducible"), Set("select.replay", file)});
   strict.record() = {};
   EXPECT_EQ(strict.Chosen(kRelu), "steady");  // the fastest kernel that repeats its bits
   EXPECT_EQ(strict.record().launches, 0);
   EXPECT_THAT(strict.Chosen(kRelu, 65),
-              AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"), HasSubstr("select.freeze")));
+              AllOf(HasSubstr("no kernel for operator Relu"), HasSubstr("Relu float32[65]"), HasSubstr("select.record")));
 }
 
-TEST(FrozenSelection, KeepsOtherModelsOfTheSameFile) {
+TEST(SelectionFile, KeepsOtherModelsOfTheSameFile) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
   WriteText(file, "");  // an empty file, as mktemp creates it
-  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
-  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kRelu), "loose");
-  Host frozen({kNoTensorCores, Set("select.frozen", file)});
-  EXPECT_EQ(frozen.Chosen(kNeg), "loose");
-  EXPECT_EQ(frozen.Chosen(kRelu), "loose");
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.record", file)}).Chosen(kNeg), "loose");
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.record", file)}).Chosen(kRelu), "loose");
+  Host replay({kNoTensorCores, Set("select.replay", file)});
+  EXPECT_EQ(replay.Chosen(kNeg), "loose");
+  EXPECT_EQ(replay.Chosen(kRelu), "loose");
 }
 
-TEST(FrozenSelection, IsNotWrittenOverAFileOfAnotherKind) {
+TEST(SelectionFile, IsNotWrittenOverAFileOfAnotherKind) {
   Folder folder;
   const std::string file = folder.At("notes.txt");
   WriteText(file, "what I wrote in three weeks\n");
-  EXPECT_THAT(FormatError(Host({kProfile, Set("select.freeze", file)}).status),
-              AllOf(HasSubstr("E0206"), HasSubstr("it is not overwritten"), HasSubstr("select.freeze")));
+  EXPECT_THAT(FormatError(Host({kProfile, Set("select.record", file)}).status),
+              AllOf(HasSubstr("E0206"), HasSubstr("it is not overwritten"), HasSubstr("select.record")));
   EXPECT_EQ(ReadText(file), "what I wrote in three weeks\n");
 }
 
-TEST(FrozenSelection, RecordsAChoiceEvenIfOnlyOneKernelIsCorrect) {
+TEST(SelectionFile, RecordsAChoiceEvenIfOnlyOneKernelIsCorrect) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.record", file)}).Chosen(kNeg), "loose");
   EXPECT_THAT(ReadText(file), HasSubstr("count = 1"));
   EXPECT_EQ(Host({kNoTensorCores}).Chosen(kNeg), "wrong");
-  EXPECT_EQ(Host({kNoTensorCores, Set("select.frozen", file)}).Chosen(kNeg), "loose");
+  EXPECT_EQ(Host({kNoTensorCores, Set("select.replay", file)}).Chosen(kNeg), "loose");
 }
 
-TEST(FrozenSelection, AppliesEvenIfTheStrategyAllowsOneKernelOnly) {
+TEST(SelectionFile, AppliesEvenIfTheStrategyAllowsOneKernelOnly) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.freeze", file)}).Chosen(kNeg), "loose");
-  Host strict({Set("select.strategy", "profile_reproducible"), kConversion, Set("select.frozen", file)});
+  EXPECT_EQ(Host({kProfile, kNoTensorCores, Set("select.record", file)}).Chosen(kNeg), "loose");
+  Host strict({Set("select.strategy", "profile_reproducible"), kConversion, Set("select.replay", file)});
   EXPECT_THAT(strict.Chosen(kNeg), AllOf(HasSubstr("E0202"), HasSubstr("names 'loose', which is not offered")));
 }
 
-TEST(FrozenSelection, OfAnotherNumberOfThreadsGivesOneWarningPerPlan) {
+TEST(SelectionFile, OfAnotherNumberOfThreadsGivesOneWarningPerPlan) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
-  const Assignment threads = Set("threads", "2"), frozen = Set("select.frozen", file);
-  Host plain({threads, frozen});
+  EXPECT_EQ(Host({kProfile, Set("select.record", file)}).Chosen(kRelu), "loose");
+  const Assignment threads = Set("threads", "2"), replay = Set("select.replay", file);
+  Host plain({threads, replay});
   EXPECT_EQ(plain.Chosen("input x : float32[?]\na = Relu(x)\nb = Neg(a)\ny = Relu(b)\noutput y\n"), "slow");
   EXPECT_THAT(plain.warnings, ElementsAre(AllOf(HasSubstr(file), HasSubstr("Relu float32[64] with 2 threads"),
                                                 HasSubstr("create it again with these shapes, threads"))));
-  Host strict({Set("select.strategy", "profile_reproducible"), threads, frozen});
+  Host strict({Set("select.strategy", "profile_reproducible"), threads, replay});
   EXPECT_THAT(strict.Chosen(kRelu), AllOf(HasSubstr("has no entry for Relu float32[64] with 2 threads"),
                                           HasSubstr("create it again with these shapes, threads")));
 }
 
-TEST(FrozenSelection, ThatFitsGivesNoWarning) {
+TEST(SelectionFile, ThatFitsGivesNoWarning) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
-  Host some({Set("select.frozen", file)});
+  EXPECT_EQ(Host({kProfile, Set("select.record", file)}).Chosen(kRelu), "loose");
+  Host some({Set("select.replay", file)});
   EXPECT_EQ(some.Chosen("input x : float32[?]\na = Relu(x)\ny = Neg(a)\noutput y\n"), "loose");
   EXPECT_EQ(some.Chosen("input x : float32[?]\ny = Exp(x)\noutput y\n"), "reference");
   EXPECT_THAT(some.warnings, IsEmpty());
 }
 
-TEST(FrozenSelection, ReproducibleAndProfileNeedOne) {
+TEST(SelectionFile, ReproducibleAndProfileNeedOne) {
   EXPECT_THAT(Host({Set("select.strategy", "profile_reproducible")}).Chosen(kRelu),
-              AllOf(HasSubstr("needs a frozen selection"), HasSubstr("select.frozen")));
+              AllOf(HasSubstr("needs a selection file"), HasSubstr("select.replay")));
 }
 
-TEST(FrozenSelection, ATruncatedFileIsRefused) {
+TEST(SelectionFile, ATruncatedFileIsRefused) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  EXPECT_EQ(Host({kProfile, Set("select.record", file)}).Chosen(kRelu), "loose");
   std::string whole = ReadText(file);
   size_t line = whole.rfind('\n', whole.rfind('\n', whole.size() - 2) - 1);
   const std::pair<std::string, const char*> damages[] = {{"", "does not name its format"},
@@ -405,40 +405,40 @@ TEST(FrozenSelection, ATruncatedFileIsRefused) {
                                                          {"format = \"mge.selection/9\"\n", "is not \"mge.selection/1\""}};
   for (const auto& [text, what] : damages) {
     WriteText(file, text);
-    EXPECT_THAT(FormatError(Host({Set("select.frozen", file)}).status), AllOf(HasSubstr("E0206"), HasSubstr(what)));
+    EXPECT_THAT(FormatError(Host({Set("select.replay", file)}).status), AllOf(HasSubstr("E0206"), HasSubstr(what)));
   }
-  EXPECT_THAT(FormatError(Host({Set("select.frozen", folder.At("absent.toml"))}).status),
-              AllOf(HasSubstr("E0206"), HasSubstr("select.freeze = FILE"), Not(HasSubstr("MGE_CONFIG"))));
+  EXPECT_THAT(FormatError(Host({Set("select.replay", folder.At("absent.toml"))}).status),
+              AllOf(HasSubstr("E0206"), HasSubstr("select.record = FILE"), Not(HasSubstr("MGE_CONFIG"))));
 }
 
-TEST(FrozenSelection, IsWrittenEvenIfThereWasNoChoice) {
+TEST(SelectionFile, IsWrittenEvenIfThereWasNoChoice) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  Host host({kProfile, Set("select.freeze", file)});
+  Host host({kProfile, Set("select.record", file)});
   auto session = host.Make("input x : float32[8]\ny = Exp(x)\noutput y\n");
   ASSERT_TRUE(session.ok());
   const InputType type = {.dtype = DType::kF32, .shape = {8}};
   ASSERT_TRUE((*session)->PlanFor({&type, 1}).ok());
   EXPECT_THAT(ReadText(file), HasSubstr("count = 0"));
-  EXPECT_TRUE(Host({Set("select.strategy", "profile_reproducible"), Set("select.frozen", file)}).status.ok());
+  EXPECT_TRUE(Host({Set("select.strategy", "profile_reproducible"), Set("select.replay", file)}).status.ok());
 }
 
-TEST(FrozenSelection, AKernelThatIsNotOfferedIsReported) {
+TEST(SelectionFile, AKernelThatIsNotOfferedIsReported) {
   Folder folder;
   const std::string file = folder.At("kernels.toml");
-  EXPECT_EQ(Host({kProfile, Set("select.freeze", file)}).Chosen(kRelu), "loose");
+  EXPECT_EQ(Host({kProfile, Set("select.record", file)}).Chosen(kRelu), "loose");
   std::string text = ReadText(file);
   for (size_t at; (at = text.find("\"loose\"")) != std::string::npos;) text.replace(at, 7, "\"gone\"");
   WriteText(file, text);
-  Host host({Set("select.frozen", file)});
+  Host host({Set("select.replay", file)});
   EXPECT_EQ(host.Chosen(kRelu), "slow");
-  EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel gone is frozen in '" + file + "', but not offered here"),
+  EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel gone is replayed from '" + file + "', but not offered here"),
                                             HasSubstr("Relu"))));
 }
 
-TEST(FrozenSelection, IsWrittenCompletelyOrNotAtAll) {
+TEST(SelectionFile, IsWrittenCompletelyOrNotAtAll) {
   Folder folder;
-  Host host({kProfile, Set("select.freeze", folder.At("no/such/kernels.toml"))});
+  Host host({kProfile, Set("select.record", folder.At("no/such/kernels.toml"))});
   EXPECT_THAT(host.Chosen(kRelu), HasSubstr("E0702"));
   EXPECT_THAT(folder.Files(".toml"), IsEmpty());
 }

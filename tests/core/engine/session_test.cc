@@ -192,7 +192,7 @@ TEST(Session, AllocatesNothingInARunOfAKnownShape) {
 TEST(Session, AllocatesNothingInARunOnQueuesHoweverLongItWaits) {
   if (!std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
   for (const char* latency_us : {"0", "20000"}) {
-    auto runtime = NewRuntime({{"virtual.devices", "1"}, {"virtual.latency", latency_us}});
+    auto runtime = NewRuntime({{"virtual.devices", "1"}, {"virtual.latency_us", latency_us}});
     EXPECT_EQ(AllocationsOf(*Load(runtime, {.device = "virtual0"}), 5), 0) << latency_us;
   }
 }
@@ -298,7 +298,7 @@ TEST(Session, StopsWhenItIsCancelledOrOutOfTimeAndThenRuns) {
 }
 
 TEST(Session, AppliesTheDefaultTimeLimitToEachRunSeparately) {
-  auto session = Load(NewRuntime({{"run.timeout", "20s"}}));
+  auto session = Load(NewRuntime({{"run.timeout_seconds", "20s"}}));
   std::vector<HostValue> in = {Images(1)}, out(1);
   RunState control;
   EXPECT_TRUE(session->Run(in, out, control).ok());

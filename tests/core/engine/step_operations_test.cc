@@ -238,7 +238,7 @@ TEST_F(EngineSettings, ChooseTheThreadsOfTheSteps) {
   };
   for (const Case& c : {Case{"naive", 0}, {"ThreadedEngine", 16}, {"threaded_per_device", 3}}) {
     SCOPED_TRACE(c.type);
-    Restart({{"engine.type", c.type}, {"engine.bulk_inference", "false"}, {"engine.cpu_worker_nthreads", "3"}});
+    Restart({{"engine.type", c.type}, {"engine.bulk_inference", "false"}, {"engine.cpu_worker_threads", "3"}});
     session_ = Load(kBranches, "host");
     const size_t before = ThreadsOfTheProcess();
     ASSERT_TRUE(Run(*session_, in).ok());
@@ -261,16 +261,16 @@ TEST_F(EngineSettings, RunStepAfterStepOnTheNaiveEngine) {
 }
 
 TEST_F(EngineSettings, RunAsynchronouslyOnAsManyThreadsAsTheDeviceHas) {
-  Restart({{"engine.cpu_worker_nthreads", "1"}});
+  Restart({{"engine.cpu_worker_threads", "1"}});
   EXPECT_TRUE(TwoRunsAtOnce("async0")) << "the number of CPU workers is not that of a device with queues";
-  Restart({{"engine.cpu_worker_nthreads", "2"}});
+  Restart({{"engine.cpu_worker_threads", "2"}});
   EXPECT_TRUE(TwoRunsAtOnce("host"));
-  Restart({{"engine.cpu_worker_nthreads", "2"}, {"engine.bulk_inference", "false"}});
+  Restart({{"engine.cpu_worker_threads", "2"}, {"engine.bulk_inference", "false"}});
   EXPECT_TRUE(TwoRunsAtOnce("host"));
 }
 
 TEST_F(EngineSettings, NeedNoSecondWorkerForAsynchronousRunsOfOperations) {
-  Restart({{"engine.cpu_worker_nthreads", "1"}, {"engine.bulk_inference", "false"}});
+  Restart({{"engine.cpu_worker_threads", "1"}, {"engine.bulk_inference", "false"}});
   session_ = Load(kControlFlow, "host");
   std::vector<RunState> controls(20);
   std::atomic<int> ended{0};
@@ -282,7 +282,7 @@ TEST_F(EngineSettings, NeedNoSecondWorkerForAsynchronousRunsOfOperations) {
 TEST_F(EngineSettings, RunPrioritizedRunsByPriorityOnTheirOwnThreads) {
   for (const char* bulk : {"true", "false"}) {
     SCOPED_TRACE(bulk);
-    Restart({{"engine.cpu_priority_nthreads", "1"}, {"engine.bulk_inference", bulk}});
+    Restart({{"engine.cpu_priority_threads", "1"}, {"engine.bulk_inference", bulk}});
     session_ = Load(kBranches, "host");
     const std::vector<HostValue> in = {Numbers({4, 6})};
     std::promise<void> begun, open, plain;
@@ -310,7 +310,7 @@ TEST_F(EngineSettings, RunPrioritizedRunsByPriorityOnTheirOwnThreads) {
     EXPECT_TRUE(runtime_->engine().WaitForAll().ok());
     EXPECT_EQ(order, (std::vector<int>{5, 0, -1}));
   }
-  Restart({{"engine.cpu_priority_nthreads", "3"}});
+  Restart({{"engine.cpu_priority_threads", "3"}});
   session_ = Load(kBranches, "host");
   std::vector<RunState> controls(3);
   Meeting meeting(3);
@@ -324,7 +324,7 @@ TEST_F(EngineSettings, RunPrioritizedRunsByPriorityOnTheirOwnThreads) {
 }
 
 TEST_F(EngineSettings, GiveAForkedChildItsOwnNumberOfWorkers) {
-  Restart({{"engine.cpu_worker_nthreads", "1"}, {"engine.fork_worker_nthreads", "2"}});
+  Restart({{"engine.cpu_worker_threads", "1"}, {"engine.fork_worker_threads", "2"}});
   EXPECT_EQ(InChild([&] { return TwoRunsAtOnce("host"); }), 0);
 }
 

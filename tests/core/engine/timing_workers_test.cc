@@ -63,7 +63,7 @@ TEST_F(Workers, AKernelThatHangsIsKilledNamedAndLeftOutAndNotTimedAgain) {
   ASSERT_TRUE(plan.ok()) << FormatError(plan.status());
   EXPECT_EQ((*plan)->units[0].kernel, "loose");
   EXPECT_EQ(host.record().launches, 0);  // this process has run no kernel
-  const auto why = AllOf(HasSubstr("did not respond within 0.5 s"), HasSubstr("select.profiling_timeout"));
+  const auto why = AllOf(HasSubstr("did not respond within 0.5 s"), HasSubstr("select.profiling_timeout_seconds"));
   EXPECT_THAT(ReasonAgainst(**plan, "stuck"), why);
   EXPECT_THAT(PlanText(**plan, true), HasSubstr("not stuck: left out: while it was timed, it did not respond"));
   EXPECT_THAT(host.warnings, Contains(AllOf(HasSubstr("kernel 'stuck' of backend tuner_stuck"), why)));
@@ -129,7 +129,7 @@ TEST_F(Workers, WithoutTheProgramKernelsAreTimedInTheProcessAndOneWarningSaysSo)
   EXPECT_EQ(host.Chosen(kRelu), "loose");
   EXPECT_EQ(host.Chosen(kRelu, 32), "loose");
   EXPECT_GT(host.record().launches, 0);
-  auto about = HasSubstr("without select.profiling_timeout: '" + folder_.At("absent"));
+  auto about = HasSubstr("without select.profiling_timeout_seconds: '" + folder_.At("absent"));
   EXPECT_EQ(std::count_if(host.warnings.begin(), host.warnings.end(),
                           [&](const std::string& w) { return testing::Value(w, about); }),
             1);

@@ -18,7 +18,7 @@ std::vector<BackendSetting> VirtualRows() {
        .max = "16",
        .unit = "devices",
        .doc = "Devices that exist."},
-      {.key = "virtual.memory",
+      {.key = "virtual.memory_bytes",
        .type = SettingType::kBytes,
        .default_value = "256MiB",
        .min = "1MiB",
@@ -36,18 +36,18 @@ std::vector<BackendSetting> VirtualRows() {
 TEST(BackendSettings, AreReadFromEverySource) {
   ScratchDir dir;
   auto registry = MustCreate({.command_line = {{"virtual.link", "full"}},
-                              .config_files = {dir.Write("a.toml", "[virtual]\nmemory = \"1GiB\"\n")},
+                              .config_files = {dir.Write("a.toml", "[virtual]\nmemory_bytes = \"1GiB\"\n")},
                               .environment = {{{"MGE_VIRTUAL_DEVICES", "4"}}}});
   auto values = registry->RegisterBackend("virtual", VirtualRows());
   ASSERT_TRUE(values.ok()) << FormatError(values.status());
   EXPECT_THAT(*values, ElementsAre("4", "1073741824", "full", "0"));
   ASSERT_TRUE(registry->CheckUnknown().ok());
   EXPECT_EQ(InfoOf(*registry, "virtual.devices").origin, "environment MGE_VIRTUAL_DEVICES");
-  EXPECT_EQ(InfoOf(*registry, "virtual.memory").origin, dir.path() + "/a.toml:2");
+  EXPECT_EQ(InfoOf(*registry, "virtual.memory_bytes").origin, dir.path() + "/a.toml:2");
   EXPECT_EQ(InfoOf(*registry, "virtual.link").origin, "command line --set virtual.link=full");
   EXPECT_EQ(InfoOf(*registry, "virtual.verbose").origin, "default");
   EXPECT_EQ(InfoOf(*registry, "virtual.devices").owner, "virtual");
-  EXPECT_EQ(InfoOf(*registry, "virtual.memory").allowed, "1MiB or more");
+  EXPECT_EQ(InfoOf(*registry, "virtual.memory_bytes").allowed, "1MiB or more");
 
   const std::vector<SettingSlot>* slots = registry->snapshot()->Backend("virtual");
   ASSERT_NE(slots, nullptr);
@@ -121,7 +121,7 @@ TEST(BackendSettings, OfABackendLoadedLateAreReadWhenItRegisters) {
 TEST(BackendSettings, OfABackendThatIsNotOpenWaitAndAreCheckedWhenItOpens) {
   LogLines log;
   auto registry = MustCreate({.command_line = {{"virtual.devices", "2"}},
-                              .environment = {{{"MGE_VIRTUAL_MEMORYY", "1G"}, {"MGE_VIRTUAL_MEMORY", "2G"}}}},
+                              .environment = {{{"MGE_VIRTUAL_MEMORYY", "1G"}, {"MGE_VIRTUAL_MEMORY_BYTES", "2G"}}}},
                              log.logger());
   const std::vector<std::string> waiting = {"virtual", "other"};
   ASSERT_TRUE(registry->CheckUnknown({}, waiting).ok());
@@ -135,7 +135,7 @@ TEST(BackendSettings, OfABackendThatIsNotOpenWaitAndAreCheckedWhenItOpens) {
   ASSERT_TRUE(values.ok()) << FormatError(values.status());
   EXPECT_EQ((*values)[0], "3");
   EXPECT_TRUE(registry->CheckNamesOf("virtual").ok());
-  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Did you mean \"MGE_VIRTUAL_MEMORY\"?")));
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("Did you mean \"MGE_VIRTUAL_MEMORY_BYTES\"?")));
   EXPECT_EQ(ErrorId(registry->Set("virtual.devices", "1")), errors::kSettingTooLate.id);
 
   ASSERT_TRUE(registry->Set("other.level", "1").ok());
@@ -156,20 +156,20 @@ TEST(BackendSettings, OfTheCoreAreReadByKey) {
 TEST(BackendSettings, OfABackendThatIsNotLoadedAreNotReportedAsTypos) {
   LogLines log;
   auto registry = MustCreate(
-      {.call = {{"virtual.devices", "2"}}, .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
+      {.call = {{"virtual.devices", "2"}}, .environment = {{{"MGE_VIRTUAL_MEMORY_BYTES", "1G"}, {"MGE_ENV_STRICT", "1"}}}},
       log.logger());
   std::vector<std::string> absent = {"virtual"};
   EXPECT_TRUE(registry->CheckUnknown(absent).ok());
-  EXPECT_THAT(log.lines, ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY"), HasSubstr("virtual is not loaded")),
+  EXPECT_THAT(log.lines, ElementsAre(AllOf(HasSubstr("MGE_VIRTUAL_MEMORY_BYTES"), HasSubstr("virtual is not loaded")),
                                      AllOf(HasSubstr("virtual.devices"), HasSubstr("virtual is not loaded"))));
-  auto unknown = MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}));
+  auto unknown = MustCreate(FromEnvironment({{"MGE_VIRTUAL_MEMORY_BYTES", "1G"}, {"MGE_ENV_STRICT", "1"}}));
   EXPECT_EQ(ErrorId(unknown->CheckUnknown()), errors::kUnknownSetting.id);
 }
 
 TEST(BackendSettings, OfASkippedBackendAreNotReported) {
   LogLines log;
   auto registry = MustCreate({.call = {{"virtual.devices", "2"}, {"plugin.skip", "cuda,virtual"}},
-                              .environment = {{{"MGE_VIRTUAL_MEMORY", "1G"}, {"MGE_STRICT_ENV", "1"}}}},
+                              .environment = {{{"MGE_VIRTUAL_MEMORY_BYTES", "1G"}, {"MGE_ENV_STRICT", "1"}}}},
                              log.logger());
   std::vector<std::string> absent = {"virtual"};
   EXPECT_TRUE(registry->CheckUnknown(absent).ok());

@@ -36,8 +36,7 @@ TEST_F(ConfigFile, MayUseTablesAndDottedKeys) {
                                 "engine.type = \"naive\"\n"
                                 "[plan]\n"
                                 "inplace = false\n"
-                                "cache_size = 3  # few\n"
-                                "[planner]\n"
+                                "cache_count = 3  # few\n"
                                 "skip = [\n  \"fold\",\n  \"cse\",\n]\n"
                                 "[memory]\n"
                                 "limit = \"cpu0=1GiB\"\n");
@@ -47,8 +46,8 @@ TEST_F(ConfigFile, MayUseTablesAndDottedKeys) {
   EXPECT_EQ(snapshot->Get<kThreads>(), 2);
   EXPECT_EQ(snapshot->Get<kEngineType>(), EngineType::kNaive);
   EXPECT_FALSE(snapshot->Get<kPlanInplace>());
-  EXPECT_EQ(snapshot->OriginOf<kPlanCacheSize>().Describe(), path + ":5");
-  EXPECT_THAT(snapshot->Get<kPlannerSkip>(), testing::ElementsAre("fold", "cse"));
+  EXPECT_EQ(snapshot->OriginOf<kPlanCacheCount>().Describe(), path + ":5");
+  EXPECT_THAT(snapshot->Get<kPlanSkip>(), testing::ElementsAre("fold", "cse"));
   EXPECT_EQ(snapshot->Get<kMemoryLimit>().For("cpu0"), ByteCount{1 << 30});
 }
 
@@ -76,6 +75,9 @@ TEST_F(ConfigFile, RefusesAnUnknownKeyWithTheNearestOne) {
               AllOf(HasSubstr("E0206"), HasSubstr("\"engine.tpye\""), HasSubstr("Did you mean \"engine.type\"?"),
                     HasSubstr("a.toml:3")));
   EXPECT_THAT(ErrorOfText("MXNET_ENGINE_TYPE = \"NaiveEngine\"\n"), HasSubstr("Its key is \"engine.type\"."));
+  EXPECT_THAT(
+      ErrorOfText("[planner]\nskip = [\"a\"]\n"),
+      AllOf(HasSubstr("no setting has the key \"planner.skip\". It is now named \"plan.skip\"."), HasSubstr("a.toml:2")));
 }
 
 TEST_F(ConfigFile, RefusesADuplicateKey) {
@@ -90,7 +92,7 @@ TEST_F(ConfigFile, RefusesAWrongType) {
                     HasSubstr("a.toml:1")));
   EXPECT_THAT(ErrorOfText("seed = 1.5\n"), HasSubstr("is a number, but the setting is of type int"));
   EXPECT_THAT(ErrorOfText("[plan]\ninplace = 1\n"), HasSubstr("a.toml:2"));
-  EXPECT_THAT(ErrorOfText("[planner]\nskip = [1, 2]\n"), HasSubstr("elements that are not strings"));
+  EXPECT_THAT(ErrorOfText("[plan]\nskip = [1, 2]\n"), HasSubstr("elements that are not strings"));
   EXPECT_THAT(ErrorOfText("seed = 1979-05-27\n"), HasSubstr("a date or a time"));
   EXPECT_THAT(ErrorOfText("[[engine]]\ntype = \"naive\"\n"), HasSubstr("E0206"));
   EXPECT_THAT(ErrorOfText("[threads]\nmany = 1\n"), HasSubstr("threads.many"));
@@ -143,7 +145,7 @@ TEST_F(ConfigFile, RefusesDeepNestingWithoutExhaustingTheStack) {
 }
 
 TEST_F(ConfigFile, SurvivesEveryPrefixOfAFile) {
-  std::string text = "threads = 2\n[planner]\nskip = [\"a\", 'b']\n[memory]\nlimit = \"\"\"1GiB\"\"\" # x\n";
+  std::string text = "threads = 2\n[plan]\nskip = [\"a\", 'b']\n[memory]\nlimit = \"\"\"1GiB\"\"\" # x\n";
   for (size_t size = 0; size <= text.size(); ++size) ErrorOfText(std::string_view(text).substr(0, size));
 }
 

@@ -22,12 +22,12 @@ TEST(Registry, ReturnsDefaultsIfNothingIsSet) {
   EXPECT_EQ(snapshot->Get<kCpuWorkers>(), 1);
   EXPECT_EQ(snapshot->Get<kCpuPriorityWorkers>(), 4);
   EXPECT_EQ(snapshot->Get<kSelectStrategy>(), Strategy::kHeuristic);
-  EXPECT_EQ(snapshot->Get<kPlanCacheSize>(), 0);
-  EXPECT_EQ(snapshot->Get<kPlanCacheMemory>(), ByteCount{256 << 20});
+  EXPECT_EQ(snapshot->Get<kPlanCacheCount>(), INT64_MAX);
+  EXPECT_EQ(snapshot->Get<kPlanCacheBytes>(), ByteCount{256 << 20});
   EXPECT_EQ(snapshot->Get<kRunTimeout>(), Seconds(0));
   EXPECT_EQ(snapshot->Get<kMemoryLargeRound>(), ByteCount{2 << 20});
   EXPECT_TRUE(snapshot->Get<kPlanInplace>());
-  EXPECT_THAT(snapshot->Get<kPlannerSkip>(), IsEmpty());
+  EXPECT_THAT(snapshot->Get<kPlanSkip>(), IsEmpty());
   EXPECT_FALSE(snapshot->Get<kMemoryLimit>().For("cpu0").has_value());
   EXPECT_FALSE(snapshot->IsSet<kThreads>());
 }
@@ -169,7 +169,7 @@ TEST(Registry, ReportsMisspeltNamesOfEverySystem) {
   ASSERT_TRUE(registry->CheckUnknown().ok());
   EXPECT_THAT(log.lines, ElementsAre("warning: the variable \"GE_USE_STATIC_MEMROY\" is unknown and has no effect. Did you "
                                      "mean \"GE_USE_STATIC_MEMORY\"?"));
-  auto strict = Registry::Create(FromEnvironment({{"GE_USE_STATIC_MEMROY", "2"}, {"MGE_STRICT_ENV", "1"}}), log.logger());
+  auto strict = Registry::Create(FromEnvironment({{"GE_USE_STATIC_MEMROY", "2"}, {"MGE_ENV_STRICT", "1"}}), log.logger());
   EXPECT_EQ(ErrorId((*strict)->CheckUnknown()), errors::kUnknownSetting.id);
 }
 
@@ -184,7 +184,7 @@ TEST(Registry, NamesTheSpellingsOfThePageInAnError) {
 }
 
 TEST(Registry, RefusesAnUnknownVariableInStrictMode) {
-  auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}, {"MGE_DEFUALT_DEVICE", "secret"}}));
+  auto registry = MustCreate(FromEnvironment({{"MGE_ENV_STRICT", "1"}, {"MGE_DEFUALT_DEVICE", "secret"}}));
   std::string text = FormatError(registry->CheckUnknown());
   EXPECT_THAT(text, AllOf(HasSubstr("E0203"), HasSubstr("MGE_DEFUALT_DEVICE"), HasSubstr("MGE_DEFAULT_DEVICE"),
                           Not(HasSubstr("secret"))));
@@ -196,7 +196,7 @@ TEST(Registry, IgnoresVariablesOfOtherPrograms) {
                                               {"MGE_TEST_DATA", "/data"},
                                               {"MGE_UNKNOWN_BUT_EMPTY", ""},
                                               {"NCCL_DEBUG", "INFO"},
-                                              {"MGE_STRICT_ENV", "1"}}),
+                                              {"MGE_ENV_STRICT", "1"}}),
                              log.logger());
   EXPECT_TRUE(registry->CheckUnknown().ok());
   EXPECT_THAT(log.lines, IsEmpty());
@@ -209,6 +209,20 @@ TEST(Registry, RefusesUnknownNamesOfCallsAndTheCommandLine) {
   auto by_option = MustCreate({.command_line = {{"MGE_THREDS", "2"}}});
   EXPECT_THAT(FormatError(by_option->CheckUnknown()), HasSubstr("Did you mean \"MGE_THREADS\"?"));
   EXPECT_THAT(FormatError(MustCreate({})->Set("engine.tpye", "naive")), HasSubstr("Did you mean \"engine.type\"?"));
+}
+
+TEST(Registry, NamesTheSuccessorOfARemovedName) {
+  EXPECT_THAT(FormatError(MustCreate({})->Set("plan.num_temp", "2")),
+              AllOf(HasSubstr("E0203"), HasSubstr("It is now named \"plan.workspaces\".")));
+  auto by_option = MustCreate({.command_line = {{"MGE_SELECT_FREEZE", "a.toml"}}});
+  EXPECT_THAT(FormatError(by_option->CheckUnknown()), HasSubstr("It is now named \"MGE_SELECT_RECORD\"."));
+  EXPECT_THAT(FormatError(MustCreate({})->TextOf("select.frozen").status()), HasSubstr("\"select.replay\""));
+  LogLines log;
+  auto by_variable = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}, {"MGE_RUN_TIMEOUT", "2"}}), log.logger());
+  ASSERT_TRUE(by_variable->CheckUnknown().ok());
+  EXPECT_THAT(log.lines, ElementsAre(HasSubstr("\"MGE_STRICT_ENV\" is unknown and has no effect. It is now named "
+                                               "\"MGE_ENV_STRICT\"."),
+                                     HasSubstr("It is now named \"MGE_RUN_TIMEOUT_SECONDS\".")));
 }
 
 TEST(Registry, EscapesControlCharactersInNames) {
@@ -227,16 +241,16 @@ TEST(Registry, RefusesToChangeAFirstSetSettingAfterItWasRead) {
   EXPECT_EQ(ErrorId(late), errors::kSettingTooLate.id);
   EXPECT_THAT(FormatError(late), HasSubstr("before the runtime is created"));
   EXPECT_EQ(registry->snapshot()->Get<kThreads>(), 2);
-  EXPECT_THAT(FormatError(registry->Set("device.default", "cpu0")), HasSubstr("call set_default_device"));
+  EXPECT_THAT(FormatError(registry->Set("default_device", "cpu0")), HasSubstr("call set_default_device"));
   EXPECT_THAT(FormatError(registry->Set("select.strategy", "profile")), HasSubstr("call set_execution_strategy"));
 }
 
 TEST(Registry, ChangesAFirstSetSettingThroughItsFunction) {
   auto registry = MustCreate({});
   registry->MarkRead();
-  ASSERT_TRUE(registry->SetThrough("set_default_device", "device.default", "cpu0").ok());
+  ASSERT_TRUE(registry->SetThrough("set_default_device", "default_device", "cpu0").ok());
   EXPECT_EQ(registry->snapshot()->Get<kDefaultDevice>(), "cpu0");
-  EXPECT_EQ(InfoOf(*registry, "device.default").origin, "call set_default_device");
+  EXPECT_EQ(InfoOf(*registry, "default_device").origin, "call set_default_device");
   EXPECT_EQ(ErrorId(registry->SetThrough("set_execution_strategy", "select.strategy", "quickest")), errors::kBadSetting.id);
 }
 
@@ -251,10 +265,10 @@ TEST(Registry, NeverChangesASnapshot) {
 }
 
 TEST(Registry, ChangesNothingOnAnError) {
-  auto registry = MustCreate(FromEnvironment({{"MGE_STRICT_ENV", "1"}}));
-  ASSERT_TRUE(registry->Set("plan.cache_size", "4").ok());
-  EXPECT_EQ(ErrorId(registry->Set("plan.cache_size", "-1")), errors::kBadSetting.id);
-  EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 4);
+  auto registry = MustCreate(FromEnvironment({{"MGE_ENV_STRICT", "1"}}));
+  ASSERT_TRUE(registry->Set("plan.cache_count", "4").ok());
+  EXPECT_EQ(ErrorId(registry->Set("plan.cache_count", "-1")), errors::kBadSetting.id);
+  EXPECT_EQ(registry->snapshot()->Get<kPlanCacheCount>(), 4);
 }
 
 TEST(Registry, MayExistTwiceInOneProcess) {
@@ -274,18 +288,18 @@ TEST(Registry, MayExistTwiceInOneProcess) {
 TEST(Registry, MayBeReadWhileItIsChanged) {
   auto registry = MustCreate({});
   std::thread writer([&] {
-    for (int i = 1; i <= 100; ++i) ASSERT_TRUE(registry->Set("plan.cache_size", std::to_string(i)).ok());
+    for (int i = 1; i <= 100; ++i) ASSERT_TRUE(registry->Set("plan.cache_count", std::to_string(i)).ok());
   });
   int64_t last = 0;
   for (int i = 0; i < 100; ++i) {
-    int64_t now = registry->snapshot()->Get<kPlanCacheSize>();
+    int64_t now = registry->snapshot()->Get<kPlanCacheCount>();
     if (now != 0) {  // 0 is the default, before the first change
       EXPECT_GE(now, last);
       last = now;
     }
   }
   writer.join();
-  EXPECT_EQ(registry->snapshot()->Get<kPlanCacheSize>(), 100);
+  EXPECT_EQ(registry->snapshot()->Get<kPlanCacheCount>(), 100);
 }
 
 TEST(Registry, GivesEqualKeysForEqualSettings) {
@@ -298,8 +312,8 @@ TEST(Registry, GivesEqualKeysForEqualSettings) {
 }
 
 TEST(Registry, GivesDifferentKeysForDifferentSettings) {
-  auto a = MustCreate({.call = {{"planner.skip", "a,b"}}});
-  auto b = MustCreate({.call = {{"planner.skip", "a"}, {"seed", "1"}}});
+  auto a = MustCreate({.call = {{"plan.skip", "a,b"}}});
+  auto b = MustCreate({.call = {{"plan.skip", "a"}, {"seed", "1"}}});
   EXPECT_NE(a->snapshot()->DynamicKey(), b->snapshot()->DynamicKey());
 }
 

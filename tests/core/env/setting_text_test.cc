@@ -76,6 +76,21 @@ TEST(SettingText, ReadsTimesWithUnits) {
     EXPECT_THAT(Parsed(row, text), HasSubstr("is not a time")) << text;
 }
 
+TEST(SettingText, TellsAWordForNoLimitFromZero) {
+  const SettingRow count = kPlanCacheCount.Row(), bytes = kPlanCacheBytes.Row(), seconds = kRunTimeout.Row();
+  for (const SettingRow& row : {count, bytes, seconds}) {
+    EXPECT_EQ(Parsed(row, " Unlimited "), "unlimited");
+    EXPECT_EQ(PlainText(row, *ParseSetting(row, "unlimited")), "unlimited");
+    EXPECT_EQ(ReadConfigValue(row, "unlimited"), ParseSetting(row, "unlimited"));
+  }
+  EXPECT_EQ(Parsed(count, "0"), "is outside of 1..1048576, unlimited");
+  EXPECT_EQ(Parsed(count, "9223372036854775807"), "is outside of 1..1048576, unlimited");
+  EXPECT_EQ(Parsed(bytes, "0"), "0");
+  EXPECT_THAT(Parsed(seconds, "0"), HasSubstr("is outside of"));
+  EXPECT_EQ(Parsed(kDebugWatchValue.Row(), "none"), "none");
+  EXPECT_THAT(Parsed(kThreads.Row(), "unlimited"), HasSubstr("is not a whole number"));
+}
+
 TEST(SettingText, ReadsLimitsForAllDevicesAndForSome) {
   SettingRow row = kMemoryLimit.Row();
   EXPECT_EQ(Parsed(row, "256MiB"), "256MiB");
@@ -93,8 +108,8 @@ TEST(SettingText, ReadsLimitsForAllDevicesAndForSome) {
 }
 
 TEST(SettingText, ReadsLists) {
-  EXPECT_EQ(Parsed(kPlannerSkip.Row(), "a, b ,,c"), "a,b,c");
-  EXPECT_THAT(Parsed(kPlannerSkip.Row(), "a,b c"), HasSubstr("has the entry \"b c\""));
+  EXPECT_EQ(Parsed(kPlanSkip.Row(), "a, b ,,c"), "a,b,c");
+  EXPECT_THAT(Parsed(kPlanSkip.Row(), "a,b c"), HasSubstr("has the entry \"b c\""));
   EXPECT_EQ(Parsed(kPluginPath.Row(), "/a:/b"), "/a:/b");
   EXPECT_THAT(Parsed(kPluginPath.Row(), "/a:b"), HasSubstr("allowed: absolute directories"));
 }
@@ -141,7 +156,7 @@ TEST(SettingText, DistinguishesAWrongTypeFromAWrongValue) {
   EXPECT_EQ(code(kKvstorePenalty.Row(), std::nan("")), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code(kRunTimeout.Row(), "500ms"), absl::StatusCode::kOk);
   EXPECT_EQ(code(kMemoryLimit.Row(), int64_t{1} << 30), absl::StatusCode::kOk);
-  EXPECT_EQ(code(kPlannerSkip.Row(), std::vector<std::string>{"a", "b"}), absl::StatusCode::kOk);
+  EXPECT_EQ(code(kPlanSkip.Row(), std::vector<std::string>{"a", "b"}), absl::StatusCode::kOk);
   EXPECT_EQ(code(kDefaultDevice.Row(), std::string("cpu\0", 4)), absl::StatusCode::kInvalidArgument);
 }
 

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "core/env/removed_names.h"
 #include "core/env/setting_table.h"
 #include "core/env/setting_text.h"
 #include "tests/core/env/env_test_util.h"
@@ -34,7 +35,6 @@ TEST(SettingTable, AcceptsAGoodRow) {
 
 TEST(SettingTable, RefusesTwoRowsOfOneName) {
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a.b"; })));
-  static_assert(!WithGood(Changed([](SettingRow& row) { row.variable = "MGE_A_B"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "a_b"; })));  // the same variable, MGE_A_B
   static_assert(!WithGood(Changed([](SettingRow& row) { row.aliases = "X MGE_A_B"; })));
   static_assert(!WithGood(Changed([](SettingRow& row) { row.aliases = "X Y X"; })));
@@ -49,10 +49,49 @@ TEST(SettingTable, RefusesABadRow) {
   static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kText; })));  // a range on a text setting
 }
 
+TEST(SettingTable, RefusesAKeyThatDoesNotTellItsUnit) {
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.unit = "threads"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.unit = "plans"; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.type = SettingType::kBytes; })));
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.key = "c.d_count", row.unit = "threads"; })));
+  static_assert(WithGood(Changed([](SettingRow& row) { row.key = "c.d_count", row.unit = "plans"; })));
+  static_assert(WithGood(Changed([](SettingRow& row) { row.key = "c.plans", row.unit = "plans"; })));
+  static_assert(WithGood(Changed([](SettingRow& row) { row.key = "c.d_bytes", row.type = SettingType::kBytes; })));
+}
+
+TEST(SettingTable, RefusesAWordForANumberInTheRange) {
+  static_assert(!WithGood(Changed([](SettingRow& row) { row.word = "unlimited"; })));  // 0 is in the range
+  static_assert(WithGood(Changed([](SettingRow& row) { row.word = "unlimited", row.word_value.whole = 3; })));
+  static_assert(
+      !WithGood(Changed([](SettingRow& row) { row.word = "unlimited", row.word_value.whole = 3, row.ranged = false; })));
+}
+
+TEST(RemovedNames, HaveASuccessorThatExistsAndAreNoNamesToday) {
+  auto registry = MustCreate({});
+  std::set<std::string> known;
+  for (const SettingInfo& info : registry->List()) {
+    known.insert({info.key, info.variable});
+    known.insert(info.aliases.begin(), info.aliases.end());
+  }
+  for (const RemovedKey& row : kRemovedKeys) {
+    EXPECT_FALSE(known.contains(std::string(row.key))) << row.key;
+    EXPECT_FALSE(known.contains(VariableOf(row.key))) << row.key;
+    const bool of_backend = row.successor.starts_with("cpu.") || row.successor.starts_with("virtual.");
+    EXPECT_TRUE(of_backend || known.contains(std::string(row.successor))) << row.successor;
+    EXPECT_EQ(SuccessorOf(row.key), row.successor);
+    EXPECT_EQ(SuccessorOf(VariableOf(row.key)), VariableOf(row.successor));
+  }
+  for (const RemovedKey& row : kRemovedVariables) {
+    EXPECT_FALSE(known.contains(std::string(row.key))) << row.key;
+    EXPECT_TRUE(known.contains(std::string(row.successor))) << row.successor;
+  }
+  EXPECT_EQ(SuccessorOf("threads"), "");
+}
+
 TEST(Settings, KnowEveryNameOfTheSeeds) {
   std::set<std::string> known;
   for (const SettingRow& row : kSettings) {
-    known.insert(VariableOf(row));
+    known.insert(VariableOf(row.key));
     for (std::string_view alias : Words(row.aliases)) known.emplace(alias);
   }
   std::ifstream file(MGE_TEST_DIR "/seed_names.txt");
@@ -65,18 +104,14 @@ TEST(Settings, KnowEveryNameOfTheSeeds) {
   EXPECT_EQ(count, 81);
 }
 
-TEST(Settings, KeepTheVariablesThatTheSeedsName) {
-  EXPECT_EQ(VariableOf(kDefaultDevice.Row()), "MGE_DEFAULT_DEVICE");
-  EXPECT_EQ(VariableOf(kSelectCacheType.Row()), "MGE_FASTRUN_CACHE_TYPE");
-  EXPECT_EQ(VariableOf(kDataSharedMemory.Row()), "MGE_PLASMA_MEMORY");
-  EXPECT_EQ(VariableOf(kStrictEnv.Row()), "MGE_STRICT_ENV");
-}
-
-TEST(Settings, DeriveOtherVariablesFromTheirKeys) {
-  EXPECT_EQ(VariableOf(kEngineType.Row()), "MGE_ENGINE_TYPE");
-  EXPECT_EQ(VariableOf(kMemoryLimit.Row()), "MGE_MEMORY_LIMIT");
-  EXPECT_EQ(VariableOf(kConfigFiles.Row()), "MGE_CONFIG");
-  EXPECT_EQ(VariableOf(kPluginPath.Row()), "MGE_PLUGIN_PATH");
+TEST(Settings, DeriveTheirVariablesFromTheirKeys) {
+  EXPECT_EQ(VariableOf(kDefaultDevice.key), "MGE_DEFAULT_DEVICE");
+  EXPECT_EQ(VariableOf(kStrictEnv.key), "MGE_ENV_STRICT");
+  EXPECT_EQ(VariableOf(kSelectCacheDir.key), "MGE_SELECT_CACHE_DIR");
+  EXPECT_EQ(VariableOf(kEngineType.key), "MGE_ENGINE_TYPE");
+  EXPECT_EQ(VariableOf(kMemoryLimit.key), "MGE_MEMORY_LIMIT");
+  EXPECT_EQ(VariableOf(kConfigFiles.key), "MGE_CONFIG");
+  EXPECT_EQ(VariableOf(kPluginPath.key), "MGE_PLUGIN_PATH");
 }
 
 TEST(Settings, HaveDefaultsThatPassTheirOwnChecks) {

@@ -26,22 +26,26 @@ struct Sample {
 Sample Plain(std::string text, bool good) { return {text, text, good}; }
 Sample InQuotes(std::string text, bool good) { return {text, fmt::format("\"{}\"", text), good}; }
 
-// Returns sample values of a row: default, both limits, one beyond each limit, and values of a wrong type.
+// Returns sample values of a row: default, word, both limits, one beyond each limit, and values of a wrong type.
 std::vector<Sample> SamplesOf(const SettingRow& row) {
   std::vector<Sample> samples;
   std::string default_value = FormatSetting(row, DefaultOf(row));
+  const Sample usual = default_value == row.word ? InQuotes(default_value, true) : Plain(default_value, true);
+  const std::vector<Sample> words =
+      row.word.empty() ? std::vector<Sample>{} : std::vector<Sample>{InQuotes(std::string(row.word), true)};
   switch (row.type) {
     case SettingType::kBool:
       return {Plain("true", true), Plain("false", true), {"1", "", true},
               {"0", "", true},     Plain("2", false),    InQuotes("x", false)};
     case SettingType::kInt:
-      samples = {Plain(default_value, true), {"two", "\"two\"", false}, Plain("1.5", false), Plain("1e99", false)};
+      samples = {usual, {"two", "\"two\"", false}, Plain("1.5", false), Plain("1e99", false)};
       if (row.ranged) {
         samples.push_back(Plain(std::to_string(row.min.whole), true));
         samples.push_back(Plain(std::to_string(row.max.whole), true));
         if (row.min.whole > INT64_MIN) samples.push_back(Plain(std::to_string(row.min.whole - 1), false));
         if (row.max.whole < INT64_MAX) samples.push_back(Plain(std::to_string(row.max.whole + 1), false));
       }
+      samples.insert(samples.end(), words.begin(), words.end());
       return samples;
     case SettingType::kBytes: {
       int64_t min = row.ranged ? row.min.whole : 0;
@@ -49,15 +53,22 @@ std::vector<Sample> SamplesOf(const SettingRow& row) {
       samples = {InQuotes(default_value, true),         Plain(std::to_string(min), true), Plain(std::to_string(max), true),
                  Plain(std::to_string(min - 1), false), InQuotes("10QB", false),          Plain("true", false)};
       if (max < INT64_MAX) samples.push_back(Plain(std::to_string(max + 1), false));
+      samples.insert(samples.end(), words.begin(), words.end());
       return samples;
     }
     case SettingType::kDouble:
     case SettingType::kSeconds: {
       double below = std::nextafter(row.min.real, -HUGE_VAL), above = std::nextafter(row.max.real, HUGE_VAL);
       auto number = [](double v) { return fmt::format("{:.17g}", v); };
-      return {Plain(default_value, true),  Plain(number(row.min.real), true), Plain(number(row.max.real), true),
-              Plain(number(below), false), Plain(number(above), false),       Plain("nan", false),
-              InQuotes("soon", false)};
+      samples = {usual,
+                 Plain(number(row.min.real), true),
+                 Plain(number(row.max.real), true),
+                 Plain(number(below), false),
+                 Plain(number(above), false),
+                 Plain("nan", false),
+                 InQuotes("soon", false)};
+      samples.insert(samples.end(), words.begin(), words.end());
+      return samples;
     }
     case SettingType::kChoice:
       for (const Choice& choice : row.choices) {
@@ -133,13 +144,46 @@ class Walk : public testing::TestWithParam<size_t> {
   }
 };
 
+// Returns whether the page of a name writes the row's word as this text.
+bool IsWordOfThePage(std::string_view name, std::string_view text) {
+  for (const ForeignValues& page : AllForeignValues()) {
+    if (page.name == name && !page.word.empty() && page.word == text) return true;
+  }
+  return false;
+}
+
+TEST_P(Walk, ReadsTheWordAsThePageWritesItFromItsNameOnly) {
+  std::vector<std::string> aliases;
+  for (std::string_view alias : Words(row().aliases)) aliases.emplace_back(alias);
+  for (const ForeignValues& page : AllForeignValues()) {
+    const std::string name(page.name), word(page.word);
+    if (word.empty() || std::find(aliases.begin(), aliases.end(), name) == aliases.end()) continue;
+    for (const std::string& text : {word, " " + word + " "}) {
+      const SettingInfo info = InfoOf(*MustCreate(FromEnvironment({{name, text}})), row().key);
+      EXPECT_EQ(info.value, row().word) << name;
+      EXPECT_EQ(info.origin, "environment " + name);
+    }
+    auto called = Registry::Create({.call = {{name, word}}}, Logger(LogLevel::kSilent));
+    ASSERT_TRUE(called.ok()) << FormatError(called.status());
+    EXPECT_EQ(InfoOf(**called, row().key).value, row().word);
+    // By its key, the number is an amount, or an error.
+    auto keyed = Registry::Create({.call = {{std::string(row().key), word}}}, Logger(LogLevel::kSilent));
+    if (keyed.ok()) {
+      EXPECT_EQ(std::stod(InfoOf(**keyed, row().key).value), std::stod(word)) << row().key;
+    }
+    auto wrong = Registry::Create(FromEnvironment({{name, "-7"}}), Logger(LogLevel::kSilent));
+    EXPECT_THAT(FormatError(wrong.status()), testing::HasSubstr(", " + word)) << "the allowed values as on the page";
+  }
+}
+
 TEST_P(Walk, ReadsTheLimitsFromTheEnvironment) {
   if (IsConfig()) GTEST_SKIP() << "names files; config_file_test.cc reads them";
-  std::vector<std::string> names = {VariableOf(row())};
+  std::vector<std::string> names = {VariableOf(row().key)};
   for (std::string_view alias : Words(row().aliases)) names.emplace_back(alias);
   for (const Sample& sample : SamplesOf(row())) {
     if (sample.text.empty()) continue;
     for (const std::string& name : names) {
+      if (IsWordOfThePage(name, sample.text)) continue;
       ExpectValue(FromEnvironment({{name, sample.text}}), sample, "environment " + name);
     }
   }
@@ -153,7 +197,7 @@ std::string OtherCase(std::string text) {
 }
 
 TEST_P(Walk, ReadsEverySpellingOfAPageWithoutCase) {
-  std::vector<std::string> names = {VariableOf(row())};
+  std::vector<std::string> names = {VariableOf(row().key)};
   for (std::string_view alias : Words(row().aliases)) names.emplace_back(alias);
   for (const ForeignValues& page : AllForeignValues()) {
     if (page.allowed.empty() || std::find(names.begin(), names.end(), page.name) == names.end()) continue;
@@ -173,7 +217,7 @@ TEST_P(Walk, IgnoresSpacesAndCaseAndRefusesOverflow) {
   if (IsConfig()) GTEST_SKIP() << "names files; config_file_test.cc reads them";
   const bool text = row().type == SettingType::kText || row().type == SettingType::kPath ||
                     row().type == SettingType::kTextList || row().type == SettingType::kPathList;
-  const std::string variable = VariableOf(row());
+  const std::string variable = VariableOf(row().key);
   for (const Sample& sample : SamplesOf(row())) {
     if (sample.text.empty() || !sample.good) continue;
     ExpectValue(FromEnvironment({{variable, " \t" + sample.text + "  "}}), sample, "environment " + variable);
@@ -204,11 +248,11 @@ TEST_P(Walk, LetsAnOptionWinOverAVariableAndChecksBoth) {
   }
   if (good.empty()) return;                                // only a group of ranks has such values
   if (row().key == kMemoryStaticPolicy.key) other = good;  // page 004: different values are an error
-  Sources sources = FromEnvironment({{VariableOf(row()), other}});
+  Sources sources = FromEnvironment({{VariableOf(row().key), other}});
   sources.command_line = {{std::string(row().key), good, "--option"}};
   ExpectValue(sources, Plain(good, true), "command line --option");
   if (bad.empty()) return;
-  sources = FromEnvironment({{VariableOf(row()), bad}});
+  sources = FromEnvironment({{VariableOf(row().key), bad}});
   sources.command_line = {{std::string(row().key), good, "--option"}};
   EXPECT_FALSE(Registry::Create(sources, Logger(LogLevel::kSilent)).ok()) << row().key;
 }
@@ -255,7 +299,7 @@ TEST_P(Walk, GoesBackToItsDefault) {
 
 TEST_P(Walk, EmptyMeansUnset) {
   ScratchDir dir;
-  std::string variable = VariableOf(row());
+  std::string variable = VariableOf(row().key);
   SettingInfo info = InfoOf(*MustCreate({.call = {{std::string(row().key), ""}},
                                          .command_line = {{std::string(row().key), ""}},
                                          .environment = {{{variable, ""}}}}),
@@ -285,7 +329,7 @@ TEST_P(Walk, IsTakenFromTheEnvironmentInStrictModeWithoutAWarning) {
     if (!sample.good || sample.text.empty() || IsConfig()) continue;
     LogLines log;
     auto strict =
-        Registry::Create(FromEnvironment({{VariableOf(row()), sample.text}, {"MGE_STRICT_ENV", "1"}}), log.logger());
+        Registry::Create(FromEnvironment({{VariableOf(row().key), sample.text}, {"MGE_ENV_STRICT", "1"}}), log.logger());
     ASSERT_TRUE(strict.ok()) << FormatError(strict.status());
     EXPECT_TRUE((*strict)->CheckUnknown().ok());
     EXPECT_THAT(log.lines, testing::IsEmpty());

@@ -80,7 +80,7 @@ TEST(TrainingStep, OfAModelThatComputesItsLossHasNoLabels) {
   onnx::Model model = ModelOf(
       "input x : float32[4,3]\nconst w = float32[3,1]<1>\np = MatMul(x, w)\nq = Mul(p, p)\n"
       "l = ReduceMean(q) {keepdims=0}\noutput p\noutput l\n");
-  auto parameters = MakeTrainingStep(model, {.loss = "output", .output = "l"});
+  auto parameters = MakeTrainingStep(model, {.loss = "output", .loss_output = "l"});
   ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
   EXPECT_THAT(NamesOf(model.graph, model.graph.inputs()), ElementsAre("x", "learning_rate"));
   EXPECT_THAT(NamesOf(model.graph, model.graph.outputs()), ElementsAre("l", "p", "l"));
@@ -98,7 +98,7 @@ TEST(TrainingStep, DifferentiatesTheBodiesOfFunctionOperators) {
 TEST(TrainingStep, RefusesOptionsThatItDoesNotKnow) {
   EXPECT_THAT(ErrorOf(kLinear, {.loss = "hinge"}), AllOf(HasSubstr("no loss 'hinge'"), HasSubstr("cross_entropy")));
   EXPECT_THAT(ErrorOf(kLinear, {.optimizer = "lion"}), AllOf(HasSubstr("no optimizer 'lion'"), HasSubstr("adamw")));
-  EXPECT_THAT(ErrorOf(kLinear, {.output = "z"}), AllOf(HasSubstr("no output 'z'"), HasSubstr("use one of y")));
+  EXPECT_THAT(ErrorOf(kLinear, {.loss_output = "z"}), AllOf(HasSubstr("no output 'z'"), HasSubstr("use one of y")));
   EXPECT_THAT(ErrorOf(kLinear, {.momentum = 1}), HasSubstr("momentum = 1 is outside of [0, 1)"));
   EXPECT_THAT(ErrorOf(kLinear, {.clip_norm = -1}), HasSubstr("clip_norm = -1"));
   EXPECT_THAT(ErrorOf(kLinear, {.frozen = {"ww"}}), AllOf(HasSubstr("no parameter 'ww'"), HasSubstr("did you mean 'w'?")));

@@ -49,7 +49,7 @@ class CompiledChains : public Command {
 
 TEST_F(CompiledChains, ComputeWhatTheReferenceComputes) {
   for (const char* name : {"eltwise-chain", "tiny-mixed", "tiny-ops"}) {
-    const Outcome o = Mge("run " + Zoo(name) + " --device cuda0 --compare host", Environment());
+    const Outcome o = Mge("run " + Zoo(name) + " --device cuda0 --against host", Environment());
     EXPECT_EQ(o.code, 0) << name << o.out << o.err;
     EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
   }
@@ -60,7 +60,7 @@ TEST_F(CompiledChains, ComputeWhatTheReferenceComputes) {
 TEST_F(CompiledChains, QuantizeAndDequantize) {
   for (const std::vector<int64_t>& scales : {std::vector<int64_t>{}, {37}}) {
     const std::string model = Quantized(scales);
-    const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+    const Outcome o = Mge("run " + model + " --device cuda0 --against host", Environment());
     EXPECT_EQ(o.code, 0) << o.out << o.err;
     EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
     EXPECT_THAT(Mge("plan " + model + " --device cuda0", Environment()).out, HasSubstr("gpu.compiled_chain"));
@@ -103,7 +103,7 @@ TEST_F(CompiledChains, ReadOperandsThatAreRepeated) {
         Model("rows.onnx",
               {NodeProto("Add", {"x", "w"}, {"s"}), NodeProto("Mul", {"s", "x"}, {"p"}), NodeProto("Sigmoid", {"p"}, {"y"})},
               {FloatTensor("w", f.weights, weights)}, f.x);
-    const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+    const Outcome o = Mge("run " + model + " --device cuda0 --against host", Environment());
     EXPECT_EQ(o.code, 0) << o.out << o.err;
     SoftwareDriver driver;
     auto session = Session::Load(CudaRuntime({{"cuda.nvrtc", kEmulating}}), model, {.device = "cuda0"});
@@ -239,7 +239,7 @@ TEST_F(CompiledChains, AreCompiledByNvrtcAndInterpretedIfTheDriverRefusesThem) {
   if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
   for (const char* name : {"eltwise-chain", "tiny-ops", "tiny-mixed", "quantized"}) {
     const std::string model = name == std::string_view("quantized") ? Quantized({37}) : Zoo(name);
-    const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment(kReal));
+    const Outcome o = Mge("run " + model + " --device cuda0 --against host", Environment(kReal));
     EXPECT_EQ(o.code, 0) << o.out << o.err;
     EXPECT_THAT(o.err, Not(HasSubstr("nvrtcCompileProgram")));
     if (name != std::string_view("tiny-mixed")) {

@@ -19,7 +19,7 @@ class CudaDevices : public Command {
   std::string Driver(const std::string& configuration) const {
     std::filesystem::copy_file(kSoftwareDriver, Path("libcuda.so.1"), std::filesystem::copy_options::overwrite_existing);
     Write("libcuda.so.1.conf", configuration);
-    return "MGE_PLUGIN_START_TIMEOUT=20 MGE_CUDA_DRIVER=" + Path("libcuda.so.1");
+    return "MGE_PLUGIN_START_TIMEOUT_SECONDS=20 MGE_CUDA_DRIVER=" + Path("libcuda.so.1");
   }
 };
 
@@ -92,7 +92,7 @@ TEST_F(CudaDevices, RunAModelByBothNames) {
   const std::string driver = Driver("devices 2\n");
   for (const char* device : {"cuda0", "gpu1", "cuda0+cuda1"}) {
     const Outcome o =
-        Mge("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --compare host --device " + std::string(device), driver);
+        Mge("run " MGE_SOURCE_DIR "/packaging/digits/digits.onnx --against host --device " + std::string(device), driver);
     EXPECT_EQ(o.code, 0) << o.err;
   }
 }
@@ -166,7 +166,7 @@ TEST_F(CudaDevices, CopyDirectlyOnlyIfTheyArePeers) {
     const std::string driver = Driver("devices 2\nlinks " + Path("links.csv") + "\n");
     const std::string model = MGE_SOURCE_DIR "/packaging/digits/digits.onnx --device cuda0+cuda1";
     EXPECT_THAT(Mge("plan --why " + model, driver).out, HasSubstr(way));
-    const Outcome o = Mge("run --compare host " + model, driver);
+    const Outcome o = Mge("run --against host " + model, driver);
     EXPECT_EQ(o.code, 0) << o.err;
   }
 }

@@ -95,7 +95,7 @@ TEST(CudaMemory, StaysWithinItsLimitWhileKernelsAreMeasured) {
     const auto runtime = CudaRuntime({{"select.strategy", "profile"},
                                       {"select.tensor_core_conversion", "1"},  // allows more than one candidate
                                       {"select.cache_type", "memory"},
-                                      {"select.time", "0.001"},
+                                      {"select.measuring_seconds", "0.001"},
                                       {"memory.pool", "naive"},
                                       {"memory.limit", limit}});
     auto graph = ParseGraphText("input x : float32[N,256]\nconst w = float32[256,512]<0.5>\ny = MatMul(x, w)\noutput y\n");

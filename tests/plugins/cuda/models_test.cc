@@ -19,7 +19,7 @@ class CudaModels : public Command, public testing::WithParamInterface<const char
 TEST_P(CudaModels, HaveTheNumbersOfTheCpu) {
   const std::string variables =
       std::string("MGE_CUDA_DRIVER=") + kSoftwareDriver + " MGE_CUDA_NVRTC=" MGE_BINARY_DIR "/tests/cuda/libnvrtc.so";
-  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device cuda0 --compare cpu0", variables);
+  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device cuda0 --against cpu0", variables);
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_THAT(o.err, testing::Not(testing::HasSubstr("cannot be compiled")));
 }
@@ -37,7 +37,7 @@ TEST_F(CudaModels, HaveTheirKernelsTimedInTheProcessAndOneWarningSaysSo) {
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.out, testing::HasSubstr("measured "));
   const std::string warning =
-      "kernels of cuda0 are timed in this process, without select.profiling_timeout: the device is not";
+      "kernels of cuda0 are timed in this process, without select.profiling_timeout_seconds: the device is not";
   EXPECT_EQ(o.err.find(warning), o.err.rfind(warning)) << o.err;
   EXPECT_THAT(o.err, testing::HasSubstr(warning));
 }

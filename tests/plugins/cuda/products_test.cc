@@ -49,7 +49,7 @@ TEST_F(CudaProducts, OfATransformerAreThoseOfTheLibrary) {
   EXPECT_THAT(plan, HasSubstr("cuda.attention(Split+Reshape+"));
   EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add+Gelu) cuda.cublaslt.0"));
   EXPECT_THAT(plan, HasSubstr("cuda.gemm_epilogue(MatMul+Add+Add) cuda.cublaslt.0"));
-  const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+  const Outcome o = Mge("run " + model + " --device cuda0 --against host", Environment());
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
@@ -57,7 +57,7 @@ TEST_F(CudaProducts, OfOneTensorAreThoseOfTheLibrary) {
   const std::string model = TwoProducts();
   EXPECT_THAT(Mge("plan " + model + " --device cuda0", Environment()).out,
               HasSubstr("cuda.sibling_products(MatMul+Add+MatMul+Add) cuda.cublaslt.0"));
-  const Outcome o = Mge("run " + model + " --device cuda0 --compare host", Environment());
+  const Outcome o = Mge("run " + model + " --device cuda0 --against host", Environment());
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
@@ -137,7 +137,7 @@ TEST_F(CudaProducts, WriteTheArgumentOfGeluToo) {
                 HasSubstr("cuda.gemm_epilogue(MatMul+Add+Gelu) cuda.cublaslt.0"));
     // The reference rounds a product of 16-bit floats before it adds the bias.
     const char* tolerance = f.type == DType::kF32 ? "" : " --rtol 0.02 --atol 0.02";
-    const Outcome o = Mge("run " + model + " --device cuda0 --compare host" + tolerance, Environment());
+    const Outcome o = Mge("run " + model + " --device cuda0 --against host" + tolerance, Environment());
     EXPECT_EQ(o.code, 0) << o.out << o.err;
     SoftwareDriver driver;
     const uint64_t before = Recorded("recorded_products_with_argument");

@@ -53,7 +53,7 @@ class CudaVersions : public Command {
 TEST_F(CudaVersions, TimesOfKernelsAreMeasuredAgainWithANewDriver) {
   ExpectAgainWithANewDriver([&](const SoftwareDriver& driver) {
     const uint64_t before = driver.Calls("cuEventElapsedTime");
-    Use({{"select.strategy", "profile"}, {"select.tensor_core_conversion", "1"}, {"select.time", "0.001"}},
+    Use({{"select.strategy", "profile"}, {"select.tensor_core_conversion", "1"}, {"select.measuring_seconds", "0.001"}},
         "input x : float32[4,64]\nconst w = float32[64,64]<0.5>\ny = MatMul(x, w)\noutput y\n", {4, 64});
     return driver.Calls("cuEventElapsedTime") - before;
   });

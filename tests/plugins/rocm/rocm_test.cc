@@ -21,7 +21,7 @@ class RocmDevices : public Command {
     std::filesystem::copy_file(MGE_BINARY_DIR "/lib/mge/test/libamdhip64.so.5", Path("libamdhip64.so.5"),
                                std::filesystem::copy_options::overwrite_existing);
     Write("libamdhip64.so.5.conf", configuration);
-    return "MGE_PLUGIN_START_TIMEOUT=20 MGE_ROCM_DRIVER=" + Path("libamdhip64.so.5");
+    return "MGE_PLUGIN_START_TIMEOUT_SECONDS=20 MGE_ROCM_DRIVER=" + Path("libamdhip64.so.5");
   }
 };
 
@@ -32,7 +32,7 @@ TEST_F(RocmDevices, AreListedAndRunAModelWithTheNumbersOfTheReference) {
   EXPECT_THAT(listed.out, HasSubstr("\"capability\": \"9.0\""));
   EXPECT_THAT(listed.out, HasSubstr("\"multiprocessors\": \"4\""));
   for (const char* device : {"rocm0", "gpu1", "rocm0+rocm1", "rocm0+cpu0"}) {
-    const Outcome o = Mge("run " + std::string(kDigits) + " --compare host --device " + device, driver);
+    const Outcome o = Mge("run " + std::string(kDigits) + " --against host --device " + device, driver);
     EXPECT_EQ(o.code, 0) << o.err;
   }
 }
@@ -73,7 +73,7 @@ TEST_F(RocmProducts, OfATransformerAreThoseOfTheLibrary) {
   EXPECT_THAT(plan, HasSubstr("rocm.gemm_epilogue(MatMul+Add) rocm.rocblas"));  // queries, keys and values
   EXPECT_THAT(plan, HasSubstr("rocm.attention(Split+Reshape+"));
   EXPECT_THAT(plan, HasSubstr("rocm.gemm_epilogue(MatMul+Add+Gelu) rocm.rocblas"));
-  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  const Outcome o = Mge("run " + model + " --device rocm0 --against host", Environment(kEmulatingRocblas));
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
@@ -81,7 +81,7 @@ TEST_F(RocmProducts, OfOneTensorAreThoseOfTheLibrary) {
   const std::string model = TwoProducts();
   EXPECT_THAT(Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out,
               HasSubstr("rocm.sibling_products(MatMul+Add+MatMul+Add) rocm.rocblas"));
-  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  const Outcome o = Mge("run " + model + " --device rocm0 --against host", Environment(kEmulatingRocblas));
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
@@ -130,7 +130,7 @@ TEST_F(RocmProducts, WriteTheArgumentOfGeluToo) {
                  .opsets = {{"", 20}}}));
   EXPECT_THAT(Mge("plan " + model + " --device rocm0", Environment(kEmulatingRocblas)).out,
               HasSubstr("rocm.gemm_epilogue(MatMul+Add+Gelu) rocm.rocblas"));
-  const Outcome o = Mge("run " + model + " --device rocm0 --compare host", Environment(kEmulatingRocblas));
+  const Outcome o = Mge("run " + model + " --device rocm0 --against host", Environment(kEmulatingRocblas));
   EXPECT_EQ(o.code, 0) << o.out << o.err;
 }
 
@@ -179,7 +179,7 @@ TEST_F(RocmConvolutions, OfAResidualBlockAreThoseOfTheLibraryInTheOrderOfItsTime
   EXPECT_THAT(plan, HasSubstr("rocm.conv_epilogue(Conv+Relu) rocm.miopen.11"));
   EXPECT_THAT(plan, HasSubstr("rocm.conv_epilogue(Conv+Add+Relu) rocm.miopen.11"));
   for (const char* strategy : {"HEURISTIC", "PROFILE"}) {
-    const Outcome o = Mge("run " + model + " --device rocm0 --compare host",
+    const Outcome o = Mge("run " + model + " --device rocm0 --against host",
                           Environment(kEmulatingMiopen) + "MEGENGINE_EXECUTION_STRATEGY=" + strategy);
     EXPECT_EQ(o.code, 0) << o.out << o.err;
   }
@@ -219,7 +219,7 @@ class RocmChains : public Command {
 
 TEST_F(RocmChains, ComputeWhatTheReferenceComputes) {
   for (const char* name : {"eltwise-chain", "tiny-mixed", "tiny-ops"}) {
-    const Outcome o = Mge("run " + Zoo(name) + " --device rocm0 --compare host", Environment(kEmulating));
+    const Outcome o = Mge("run " + Zoo(name) + " --device rocm0 --against host", Environment(kEmulating));
     EXPECT_EQ(o.code, 0) << name << o.out << o.err;
     EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
   }
@@ -230,7 +230,7 @@ TEST_F(RocmChains, ComputeWhatTheReferenceComputes) {
 class RocmModels : public RocmChains, public testing::WithParamInterface<const char*> {};
 
 TEST_P(RocmModels, HaveTheNumbersOfTheCpu) {
-  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device rocm0 --compare cpu0", Environment(kEmulating));
+  const Outcome o = Mge("run " + Zoo(GetParam()) + " --device rocm0 --against cpu0", Environment(kEmulating));
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_THAT(o.err, Not(HasSubstr("cannot be compiled")));
 }
@@ -256,7 +256,7 @@ TEST_F(RocmChains, AreInterpretedIfThereIsNoCompiler) {
 // hiprtc needs no GPU. The driver in software has no twin of a kernel that it has compiled.
 TEST_F(RocmChains, AreCompiledByHiprtc) {
   if (!std::filesystem::exists(kReal)) GTEST_SKIP() << "no " << kReal;
-  const Outcome o = Mge("run " + Zoo("tiny-ops") + " --device rocm0 --compare host", Environment(kReal));
+  const Outcome o = Mge("run " + Zoo("tiny-ops") + " --device rocm0 --against host", Environment(kReal));
   EXPECT_EQ(o.code, 0) << o.out << o.err;
   EXPECT_THAT(o.err, HasSubstr("hipModuleGetFunction failed with error 500"));
   EXPECT_THAT(o.err, Not(HasSubstr("hiprtcCompileProgram")));

@@ -24,7 +24,7 @@ TEST(VirtualDevice, IsNotThereUnlessAskedFor) {
 }
 
 TEST(VirtualDevice, DescribesItselfAsVirtual) {
-  VirtualBackend b({{"virtual.devices", "3"}, {"virtual.memory", "1000000"}});
+  VirtualBackend b({{"virtual.devices", "3"}, {"virtual.memory_bytes", "1000000"}});
   auto list = b.List();
   ASSERT_THAT(list, SizeIs(3));
   for (const auto& device : list) {
@@ -42,7 +42,7 @@ TEST(VirtualDevice, DescribesItselfAsVirtual) {
 
 // Loads the backends of `folder`. `set` holds settings of the virtual backend.
 std::unique_ptr<Devices> LoadWith(const PluginFolder& folder, Settings set) {
-  set.emplace("virtual.memory", "1048576");
+  set.emplace("virtual.memory_bytes", "1048576");
   DevicesOptions options;
   options.directories = {{folder.path(), "a test"}};
   options.settings = [set](std::string_view, std::span<const mge_setting* const> rows) {
@@ -109,9 +109,10 @@ TEST(VirtualDevice, IsUnusableWithABadSettingAndGivesTheReason) {
 }
 
 TEST(VirtualDevice, IsUnusableIfTheHostGivesNoValueForASetting) {
-  const std::pair<const char*, const char*> cases[] = {{"virtual.memory", "virtual.memory has no value from the host"},
-                                                       {"virtual.links", "virtual.links has no value"},
-                                                       {"virtual.warp", "virtual.warp has no value"}};
+  const std::pair<const char*, const char*> cases[] = {
+      {"virtual.memory_bytes", "virtual.memory_bytes has no value from the host"},
+      {"virtual.links", "virtual.links has no value"},
+      {"virtual.warp", "virtual.warp has no value"}};
   for (auto [key, text] : cases) {
     VirtualBackend b({{"virtual.devices", "1"}, {key, kNoValue}});
     auto list = b.List();
@@ -119,7 +120,7 @@ TEST(VirtualDevice, IsUnusableIfTheHostGivesNoValueForASetting) {
     EXPECT_EQ(list[0].score, 0u) << key;
     EXPECT_THAT(list[0].reason, HasSubstr(text));
   }
-  for (const char* key : {"virtual.memory", "virtual.bandwidth", "virtual.warp"}) {
+  for (const char* key : {"virtual.memory_bytes", "virtual.bandwidth_gb_s", "virtual.warp"}) {
     VirtualBackend b({{"virtual.devices", "1"}, {key, "1GiB"}});
     EXPECT_THAT(b.List()[0].reason, HasSubstr(std::string(key) + " is '1GiB'"));
   }
@@ -262,7 +263,7 @@ double CopyUs(VirtualBackend& b, uint32_t device, bool in, uint64_t bytes) {
 }
 
 TEST(VirtualLinks, TheBandwidthToTheHostIsModelledBothWays) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.bandwidth", "0.0005"}});  // 500 kB per second
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.bandwidth_gb_s", "0.0005"}});  // 500 kB per second
   EXPECT_GE(CopyUs(b, 0, true, 10000), 20000);
   EXPECT_GE(CopyUs(b, 0, false, 5000), 10000);
 }
@@ -285,7 +286,7 @@ TEST(VirtualLinks, InADgx1VTheLinkToTheHostIsPcie) {
 
 TEST(VirtualLinks, TheLinkToTheHostMayBeGivenOnlyOnce) {
   LinkFile file("0 12/10/host\n12/10/host 0\n"), silent("0 0\n0 0\n");
-  for (const char* setting : {"virtual.bandwidth", "virtual.latency"}) {
+  for (const char* setting : {"virtual.bandwidth_gb_s", "virtual.latency_us"}) {
     {
       VirtualBackend b({{"virtual.devices", "2"}, {"virtual.links", file.path()}, {setting, "1"}});
       EXPECT_EQ(b.List()[0].score, 0u);

@@ -21,7 +21,7 @@ Info InfoOf(VirtualBackend& b, uint32_t device = 0) {
 }
 
 TEST(VirtualMemory, IsLimited) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.memory", "1048576"}});
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.memory_bytes", "1048576"}});
   Slab most(b, 1000000);
   EXPECT_EQ(InfoOf(b).total, 1048576u);
   EXPECT_EQ(InfoOf(b).free, 48576u);
@@ -125,7 +125,7 @@ TEST(VirtualMemory, ReleaseAfterFreesTheSlabIfTheFenceFailsOrIsDestroyed) {
 }
 
 TEST(VirtualMemory, RangesUseMemoryOnlyForCommittedParts) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.memory", "262144"}});
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.memory_bytes", "262144"}});
   const mge_memory_api& m = b.memory();
   uint64_t granule = m.range_granularity(b.Device());
   ASSERT_EQ(262144 % granule, 0u);

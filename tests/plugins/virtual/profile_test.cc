@@ -10,7 +10,7 @@ namespace mge {
 namespace {
 
 TEST(VirtualProfile, StampsAreTakenInTheOrderOfTheQueue) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency", "2000"}, {"virtual.fault", "copy@1=hang"}});
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.latency_us", "2000"}, {"virtual.fault", "copy@1=hang"}});
   const mge_profile_api& api = *b.plugin().profile;
   Slab slab(b, 8);
   Queue queue(b);
@@ -34,7 +34,7 @@ TEST(VirtualProfile, StampsAreTakenInTheOrderOfTheQueue) {
 }
 
 TEST(VirtualProfile, EachKernelStartsALaunchLatencyAfterThePreviousOne) {
-  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.launch_latency", "5000"}});
+  VirtualBackend b({{"virtual.devices", "1"}, {"virtual.launch_latency_us", "5000"}});
   const mge_profile_api& api = *b.plugin().profile;
   Slab x(b, 40), y(b, 40);
   Queue queue(b);

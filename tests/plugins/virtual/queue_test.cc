@@ -467,7 +467,7 @@ void Pass(Queue& queue, const Fence& on, const Fence& then) {
 }
 
 TEST(VirtualQueue, DestroyWaitsForSignalsOfOtherQueues) {
-  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.latency", "30000"}});
+  VirtualBackend b({{"virtual.devices", "2"}, {"virtual.latency_us", "30000"}});
   Slab slab(b, 8);
   Fence copied(b), passed(b, 1), done(b);
   Queue copies(b, MGE_QUEUE_COPY_IN), passes(b, MGE_QUEUE_COMPUTE, 1), waits(b);

@@ -161,7 +161,7 @@ class Loaders(unittest.TestCase):
 class SharedMemory(unittest.TestCase):
     def test_holds_batches_until_the_program_drops_them(self):
         source = ("import mge, numpy as np\n"
-                  "r = mge.Runtime({'data.shared_memory': '1MB', 'data.shared_memory_debug': True})\n"
+                  "r = mge.Runtime({'data.shared_memory_bytes': '1MB', 'data.shared_memory_debug': True})\n"
                   "d = mge.data.ArrayDataset(np.zeros((12, 100_000), np.uint8))\n"
                   "for b in mge.data.DataLoader(d, 3, workers=2, prefetch=1, runtime=r): b[0, 0] = 1\n"
                   "del b\n")
@@ -179,7 +179,7 @@ class SharedMemory(unittest.TestCase):
     def test_that_is_too_small_makes_batches_pass_through_the_pipe_with_a_warning(self):
         rows = np.arange(8 * 100_000, dtype=np.int32).reshape(8, -1)
         for size in ("500KB", "0"):
-            with runtime(data_shared_memory=size) as r, warnings.catch_warnings(record=True) as caught:
+            with runtime(data_shared_memory_bytes=size) as r, warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 batches = list(DataLoader(ArrayDataset(rows), 2, workers=2, runtime=r))
             self.assertTrue(np.array_equal(np.concatenate(batches), rows))
@@ -188,7 +188,7 @@ class SharedMemory(unittest.TestCase):
             self.assertTrue(all("800000 bytes finds no room in the 500000 bytes" in t and "MGE_PLASMA_MEMORY" in t for t in texts))
 
     def test_is_used_again_when_batches_are_dropped(self):
-        with runtime(data_shared_memory="1MB") as r, warnings.catch_warnings():
+        with runtime(data_shared_memory_bytes="1MB") as r, warnings.catch_warnings():
             warnings.simplefilter("error")
             for batch in DataLoader(Squares(100, 10_000), 4, workers=2, prefetch=2, runtime=r):
                 self.assertTrue(batch["square"].flags.writeable)
@@ -196,7 +196,7 @@ class SharedMemory(unittest.TestCase):
                 gc.collect()
 
     def test_loads_the_items_of_a_batch_in_threads(self):
-        with runtime(data_decode_nthreads=3) as r:
+        with runtime(data_decode_threads=3) as r:
             self.assertEqual(next(iter(DataLoader(Blocking(), 3, workers=1, runtime=r))).tolist(), [0, 1, 2])
 
 
@@ -250,9 +250,27 @@ class Repository(unittest.TestCase):
         self.assertEqual((path.read_bytes(), len(self.requests)), (self.model, 2))
 
     def test_refuses_another_content_and_keeps_nothing(self):
-        with self.assertRaisesRegex(mge.InvalidError, "has the SHA-1 040f06fd774092478d450774f5ba30c5da78acc8, not 1234"):
+        with self.assertRaisesRegex(mge.InvalidError, "has the sha1 040f06fd774092478d450774f5ba30c5da78acc8, not 1234"):
             fetch("plain.bin", sha1="1234", runtime=self.runtime)
         self.assertEqual(os.listdir(self.folder / "home"), [])
+
+    def test_checks_every_hash_that_is_given(self):
+        sha1, sha256 = (getattr(hashlib, name)(b"content").hexdigest() for name in ("sha1", "sha256"))
+        with self.assertRaisesRegex(mge.InvalidError, f"has the sha256 {sha256}, not 1234"):
+            fetch("plain.bin", sha1=sha1, sha256="1234", runtime=self.runtime)
+        path = fetch("plain.bin", sha256=sha256.upper(), runtime=self.runtime)
+        self.assertEqual(fetch("plain.bin", sha1=sha1, sha256=sha256, runtime=self.runtime), path)
+        self.assertEqual(self.requests, ["/plain.bin", "/plain.bin"])
+        with self.assertRaisesRegex(mge.InvalidError, "neither sha256 nor sha1"):
+            fetch("plain.bin", runtime=self.runtime)
+
+    def test_downloads_nothing_without_an_address(self):
+        path = fetch_model("digits", sha1=self.sha1, runtime=self.runtime)
+        with runtime(data_home=self.folder / "home") as r:
+            self.assertEqual(r.get("data.repository"), "")
+            self.assertEqual(fetch_model("digits", sha1=self.sha1, runtime=r), path)
+            with self.assertRaisesRegex(mge.InvalidError, "data.repository is empty.*MXNET_GLUON_REPO"):
+                fetch("plain.bin", sha1="1234", runtime=r)
 
     def test_names_the_address_that_does_not_answer(self):
         with self.assertRaisesRegex(mge.FileError, "/missing.bin cannot be downloaded .* 404.*MXNET_GLUON_REPO"):

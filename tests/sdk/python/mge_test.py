@@ -337,8 +337,8 @@ assert mge.current_context() == mge.cpu(0)
                 runtime.collective_id("gpu99")
 
     def test_runtimes_tell_the_value_of_a_setting_by_any_of_its_names(self):
-        with mge.Runtime({"data.shared_memory": "1MB", "debug.collectives": True}) as runtime:
-            for name, value in (("data.shared_memory", "1000000"), ("MGE_PLASMA_MEMORY", "1000000"), ("debug.collectives", "1")):
+        with mge.Runtime({"data.shared_memory_bytes": "1MB", "debug.collectives": True}) as runtime:
+            for name, value in (("data.shared_memory_bytes", "1000000"), ("MGE_PLASMA_MEMORY", "1000000"), ("debug.collectives", "1")):
                 self.assertEqual(runtime.get(name), value)
             with self.assertRaisesRegex(mge.UsageError, "data.home"):
                 runtime.get("data.hom")
@@ -349,7 +349,7 @@ assert mge.current_context() == mge.cpu(0)
             runtime.set_execution_strategy("reproducible")
             runtime.set_default_device("host")
             self.assertEqual(mge.Session(MODEL, runtime=runtime).devices, ("host",))
-            runtime.set("MGE_RUN_TIMEOUT", 1e-9)
+            runtime.set("MGE_RUN_TIMEOUT_SECONDS", 1e-9)
             with self.assertRaises(mge.TimeLimitError):
                 mge.Session(MODEL, runtime=runtime).run(image=images())
         with self.assertRaisesRegex(mge.UsageError, "select.strategi"):
@@ -459,7 +459,7 @@ class Eager(unittest.TestCase):
         self.assertGreater(np.mean((data @ w).numpy().argmax(1) == y), 0.9)
 
     def test_drops_swaps_and_evicts(self):
-        settings = {"eager.drop": 1, "eager.record_computing_path": 1, "eager.swap": 1, "eager.dtr_evictee_minimum_size": 0}
+        settings = {"eager.drop": 1, "eager.record_computing_path": 1, "eager.swap": 1, "eager.dtr_minimum_bytes": 0}
         with mge.Runtime(settings) as runtime:
             e = eager.Eager(runtime=runtime)
             x = e.tensor(self.waves(1000), device="virtual0")
@@ -479,8 +479,8 @@ class Eager(unittest.TestCase):
             self.assertEqual([report[k] for k in ("drops", "recomputations", "swaps_out", "swaps_in")], [1, 1, 1, 1])
         with self.assertRaisesRegex(mge.UsageError, "eager.drop"):
             eager.ops.Neg(eager.tensor([1.0], device="cpu0")).drop()
-        with mge.Runtime({"eager.dtr_auto_drop": 1, "eager.dtr_eviction_threshold": "400KB"}) as runtime:
-            runtime.set("eager.dtr_evictee_minimum_size", 1000)
+        with mge.Runtime({"eager.dtr_auto_drop": 1, "eager.dtr_threshold_bytes": "400KB"}) as runtime:
+            runtime.set("eager.dtr_minimum_bytes", 1000)
             e = eager.Eager(runtime=runtime)
             chain = [e.tensor(self.waves(10000), device="cpu0")]
             for _ in range(50):
@@ -567,7 +567,7 @@ class Libraries(unittest.TestCase):
             self.assertIn(why, err)
 
     def test_have_the_structs_and_functions_of_the_header(self):
-        headers = [(SOURCES / "sdk/include/mge" / name).read_text() for name in ("mge.h", "context.h")]
+        headers = [(SOURCES / "sdk/include/mge" / name).read_text() for name in ("mge.h", "context.h", "eager.h")]
         header = re.sub(r"/\*.*?\*/", "", "".join(headers), flags=re.DOTALL)
         for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
                              ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),

@@ -24,14 +24,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Pair;
 
-class SelectionFile : public testing::Test {
+class SelectionFiles : public testing::Test {
  protected:
-  SelectionFile() {
+  SelectionFiles() {
     directory_ = testing::TempDir() + "mge_selection_XXXXXX";
     EXPECT_NE(mkdtemp(directory_.data()), nullptr);
     path_ = directory_ + "/kernels.toml";
   }
-  ~SelectionFile() override { std::filesystem::remove_all(directory_); }
+  ~SelectionFiles() override { std::filesystem::remove_all(directory_); }
 
   std::shared_ptr<SelectionRecorder> Recorder() const {
     auto made = SelectionRecorder::Create(path_);
@@ -39,7 +39,7 @@ class SelectionFile : public testing::Test {
     return *made;
   }
   std::map<std::string, std::string> Kernels() const {
-    auto read = FrozenSelection::Read(path_);
+    auto read = SelectionFile::Read(path_);
     EXPECT_TRUE(read.ok()) << FormatError(read.status());
     return read.ok() ? (*read)->kernels() : std::map<std::string, std::string>();
   }
@@ -47,7 +47,7 @@ class SelectionFile : public testing::Test {
   std::string directory_, path_;
 };
 
-TEST_F(SelectionFile, HoldsTheChoicesOfTwoConcurrentWriters) {
+TEST_F(SelectionFiles, HoldsTheChoicesOfTwoConcurrentWriters) {
   auto first = Recorder(), second = Recorder();
   first->Note("a", "fast", "Relu", "measured");
   second->Note("b", "slow", "Neg", "measured");
@@ -60,7 +60,7 @@ TEST_F(SelectionFile, HoldsTheChoicesOfTwoConcurrentWriters) {
   EXPECT_THAT(Kernels(), ElementsAre(Pair("a", "faster")));
 }
 
-TEST_F(SelectionFile, LosesNothingIfProcessesWriteConcurrently) {
+TEST_F(SelectionFiles, LosesNothingIfProcessesWriteConcurrently) {
   constexpr int kProcesses = 6, kEach = 8;
   std::vector<pid_t> children;
   for (int p = 0; p < kProcesses; ++p) {
@@ -83,13 +83,13 @@ TEST_F(SelectionFile, LosesNothingIfProcessesWriteConcurrently) {
   EXPECT_EQ(Kernels().size(), static_cast<size_t>(kProcesses * kEach));
 }
 
-TEST_F(SelectionFile, DoesNotReplaceAFileOfAnotherKindCreatedMeanwhile) {
+TEST_F(SelectionFiles, DoesNotReplaceAFileOfAnotherKindCreatedMeanwhile) {
   auto recorder = Recorder();
   std::ofstream(path_) << "what I wrote in three weeks\n";
   EXPECT_THAT(FormatError(recorder->Flush(nullptr)), HasSubstr("it is not overwritten"));
 }
 
-TEST_F(SelectionFile, IsNotWaitedForBeyondTheTimeLimitOfTheRun) {
+TEST_F(SelectionFiles, IsNotWaitedForBeyondTheTimeLimitOfTheRun) {
   auto recorder = Recorder();
   Fd held(open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   ASSERT_EQ(flock(held.get(), LOCK_EX), 0);

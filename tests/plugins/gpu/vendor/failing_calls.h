@@ -63,7 +63,7 @@ inline absl::Status UseTwoDevices(const std::string& backend, const char* driver
   auto runtime = RuntimeOver(backend, driver_file,
                              {{"select.strategy", "profile"},
                               {"select.tensor_core_conversion", "1"},  // allows more than one candidate
-                              {"select.time", "0.001"},
+                              {"select.measuring_seconds", "0.001"},
                               {"select.cache_type", "memory"}});
   MGE_ASSIGN_OR_RETURN(auto session, Session::Create(std::move(runtime), onnx::Model{std::move(graph), {}},
                                                      SessionOptions{.device = devices, .outputs_on_device = true}));

@@ -61,7 +61,7 @@ void PrintTo(const Way& way, std::ostream* out) {
   for (const Assignment& a : way.settings) *out << " " << a.name << "=" << a.text;
 }
 const Assignment kTrees = {"kvstore.tree", "1"};
-const Assignment kSlices = {"kvstore.tree_array_bound", "6"};
+const Assignment kSlices = {"kvstore.tree_array_elements", "6"};
 
 class Replicated : public testing::TestWithParam<Way> {
  protected:
@@ -206,7 +206,7 @@ output y
   const int64_t replicas = std::count(devices.begin(), devices.end(), ',') + 1;
   for (const Assignment& setting : {Assignment{"memory.static_policy", "static"}, Assignment{"memory.static_policy", "both"},
                                     Assignment{"engine.type", "naive"}, Assignment{"engine.bulk_train", "0"},
-                                    Assignment{"engine.gpu_worker_nthreads", "1"}, Assignment{"threads", "1"}}) {
+                                    Assignment{"engine.gpu_worker_threads", "1"}, Assignment{"threads", "1"}}) {
     Trainer many(RuntimeWith({setting}), kModel, {.loss = "mse"}, GetParam().devices, true, GetParam().settings);
     ASSERT_TRUE(many.status().ok()) << FormatError(many.status());
     for (int step = 0; step < 2; ++step) {
@@ -396,8 +396,8 @@ class Settings : public testing::Test {
 };
 
 TEST_F(Settings, TheHostSumsOnlyWhatNoBackendDoesWithAsManyThreadsAsSet) {
-  const Assignment info = {"log.level", "info"}, threads = {"kvstore.reduction_nthreads", "3"},
-                   bound = {"kvstore.bigarray_bound", "12"};
+  const Assignment info = {"log.level", "info"}, threads = {"kvstore.reduction_threads", "3"},
+                   bound = {"kvstore.big_array_elements", "12"};
   EXPECT_THAT(LogOf({info, threads, bound}, "cpu0,virtual0"),
               HasSubstr("the host sums the gradients, those of at least 12 elements with 3 threads"));
   EXPECT_THAT(LogOf({info, threads, bound}, "virtual0,virtual1"), HasSubstr("the collectives of backend virtual sum"));
@@ -411,7 +411,7 @@ TEST_F(Settings, TreesReplaceTheCollectivesOfTheBackend) {
 
 TEST_F(Settings, ArraysAboveTheBoundAreCutIntoASliceForEachTree) {
   auto cuts = [&](const char* bound) {
-    const std::string plan = PlanOf({kTrees, {"kvstore.tree_array_bound", bound}}, "virtual0,virtual1");
+    const std::string plan = PlanOf({kTrees, {"kvstore.tree_array_elements", bound}}, "virtual0,virtual1");
     size_t count = 0;
     for (size_t at = 0; (at = plan.find("Concat", at)) != std::string::npos; ++at) ++count;
     return count > 0;

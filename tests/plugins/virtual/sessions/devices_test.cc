@@ -107,7 +107,7 @@ std::string Sums(int count) {
 }
 
 TEST_F(SeveralDevices, JoinedByPlusShareAModel) {
-  Restart({{"planner.skip", "virtual.elementwise_chain"}});  // many kernels to divide
+  Restart({{"plan.skip", "virtual.elementwise_chain"}});  // many kernels to divide
   const std::vector<HostValue> in = {Numbers({8, 8})};
   Compare(Sums(10), "gpu0+gpu1", in);
   EXPECT_THAT(KernelsOf(), UnorderedElementsAre(Pair("virtual0", Gt(2)), Pair("virtual1", Gt(2)))) << why_;
@@ -316,7 +316,7 @@ TEST_F(SeveralDevices, CopyAtTheSameTimeAndBothWaysAtOnce) {
   // copy, so the least time is five copies. It is eight copies if inputs and outputs alternate, sixteen if the devices
   // alternate.
   constexpr std::chrono::milliseconds kCopy{15};
-  Restart({{"virtual.latency", "15000"}});
+  Restart({{"virtual.latency_us", "15000"}});
   std::vector<HostValue> in;
   for (int i = 0; i < 8; ++i) in.push_back(Numbers({64}, i));
   Compare(Pipelines(8), "gpu0+gpu1", in);
@@ -364,7 +364,7 @@ class ComputeQueues : public SeveralDevices {
 
 TEST_F(ComputeQueues, RunBranchesAtTheSameTime) {
   const std::vector<HostValue> in = {Numbers({96, 96})};
-  const Assignment latency = {"virtual.launch_latency", "20000"};
+  const Assignment latency = {"virtual.launch_latency_us", "20000"};
   Restart({latency});
   Compare(TwoChains(4), "virtual0", in);
   EXPECT_THAT(why_, testing::Not(HasSubstr("compute 1")));

@@ -113,7 +113,7 @@ uint64_t ReleasedBelow(const std::string& percent) {
   GpuPool reserving(Variables{{"MXNET_GPU_MEM_POOL_TYPE", "Naive"},
                               {"MXNET_GPU_MEM_POOL_RESERVE", percent},
                               {"MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "1"}},
-                    {{"virtual.memory", std::to_string(1000 * kUnit)}});
+                    {{"virtual.memory_bytes", std::to_string(1000 * kUnit)}});
   reserving.Use(500 * kUnit);
   reserving.Use(350 * kUnit);
   return reserving.Stats().slab_releases;
@@ -126,7 +126,7 @@ TEST(GpuPoolReserve, ReleasesCachedBlocksBeforeTheShareIsTouched) {
 
 TEST(GpuPoolReserve, HoldsTogetherWithAReserveOfBytes) {
   GpuPool bytes(Variables{{"MXNET_GPU_MEM_POOL_RESERVE", "20"}},
-                {{"virtual.memory", "10M"}, {"memory.reserve", "bytes:9M"}, {"memory.pool", "growing"}});
+                {{"virtual.memory_bytes", "10M"}, {"memory.reserve", "bytes:9M"}, {"memory.pool", "growing"}});
   ASSERT_TRUE(bytes.device().Reserve({}).ok());
   EXPECT_LE(bytes.Stats().committed, 8u << 20);
   EXPECT_GT(bytes.Stats().committed, 7u << 20);

@@ -52,7 +52,7 @@ class CompiledPrograms : public testing::Test {
     options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
     options.sources.call = {{"virtual.devices", "1"},
                             {"plan.host_compute", "0"},
-                            {"virtual.compile_time", "1"},
+                            {"virtual.compile_time_ms", "1"},
                             {"cache.dir", directory_ + "/c"},
                             {"cache.bytes", bytes},
                             {"log.level", "info"},

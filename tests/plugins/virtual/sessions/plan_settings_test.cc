@@ -104,7 +104,7 @@ TEST(StaticInputShape, IsNotSetByARunThatFails) {
   EXPECT_TRUE(ResultsOf(**session, {Numbers({3, 4})}).ok());
 }
 
-// ---- plan.num_temp
+// ---- plan.workspaces
 
 // Three chains of three products, and their sum.
 std::string ThreeChains() {
@@ -131,12 +131,12 @@ std::set<std::string> ComputeQueuesOf(const Plan& plan) {
 
 TEST(NumTemp, IsTheNumberOfQueuesOfAPlanAndKeepsTheResults) {
   const std::vector<HostValue> in = {Numbers({32, 32})};
-  const Assignment device = {"virtual.compute_queues", "4"}, skip = {"planner.skip", "merge_equal"};
+  const Assignment device = {"virtual.compute_queues", "4"}, skip = {"plan.skip", "merge_equal"};
   const std::vector<float> expected = Results({skip}, ThreeChains(), in).value();
   auto with = [&](const std::string& temp, const std::string& workers) {
     std::shared_ptr<const Plan> plan;
     const std::vector<Assignment> settings = {
-        device, skip, {"plan.num_temp", temp}, {"engine.gpu_worker_nthreads", workers}, {"virtual.poison", "1"}};
+        device, skip, {"plan.workspaces", temp}, {"engine.gpu_worker_threads", workers}, {"virtual.poison", "1"}};
     const auto got = Results(settings, ThreeChains(), in, &plan);
     EXPECT_TRUE(got.ok()) << FormatError(got.status());
     EXPECT_EQ(*got, expected);
@@ -168,7 +168,7 @@ std::shared_ptr<const Plan> PlanWithRecipe(const std::string& name) {
   RuntimeOptions options;
   options.built_in_plugins = false;
   options.plugin_directories = {MGE_BINARY_DIR "/lib/mge/plugins"};
-  options.sources.call = {{"virtual.devices", "1"}, {"virtual.compute_queues", "4"}, {"planner.skip", "merge_equal"}};
+  options.sources.call = {{"virtual.devices", "1"}, {"virtual.compute_queues", "4"}, {"plan.skip", "merge_equal"}};
   if (!name.empty()) options.sources.config_files = {MGE_SOURCE_DIR "/configs/" + name};
   auto runtime = Runtime::Create(std::move(options));
   EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());

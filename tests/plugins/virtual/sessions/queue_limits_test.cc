@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The number of queues that work on a GPU at the same time (engine.gpu_worker_nthreads, engine.gpu_copy_nthreads).
+// The number of queues that work on a GPU at the same time (engine.gpu_worker_threads, engine.gpu_copy_threads).
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -42,20 +42,20 @@ double FasterOfTwoRuns(std::vector<Assignment> settings, const std::string& faul
 
 TEST(QueueLimits, BoundTheComputeQueuesAtWorkOnAGpu) {
   const std::string fault = "kernel@2=slow(1500ms)";  // the first run is over before
-  EXPECT_GE(FasterOfTwoRuns({{"engine.gpu_worker_nthreads", "1"}}, fault), kSlow);
-  EXPECT_LT(FasterOfTwoRuns({{"engine.gpu_worker_nthreads", "2"}}, fault), kSlow);
-  EXPECT_LT(FasterOfTwoRuns({{"engine.cpu_worker_nthreads", "1"}}, fault), kSlow) << "a setting for CPUs";
+  EXPECT_GE(FasterOfTwoRuns({{"engine.gpu_worker_threads", "1"}}, fault), kSlow);
+  EXPECT_LT(FasterOfTwoRuns({{"engine.gpu_worker_threads", "2"}}, fault), kSlow);
+  EXPECT_LT(FasterOfTwoRuns({{"engine.cpu_worker_threads", "1"}}, fault), kSlow) << "a setting for CPUs";
 }
 
 TEST(QueueLimits, BoundTheCopyQueuesAtWorkOnAGpu) {
   const std::string fault = "copy@3=slow(1500ms)";  // the first run copies twice
-  EXPECT_GE(FasterOfTwoRuns({{"engine.gpu_copy_nthreads", "1"}}, fault), kSlow);
-  EXPECT_LT(FasterOfTwoRuns({{"engine.gpu_copy_nthreads", "2"}}, fault), kSlow);
+  EXPECT_GE(FasterOfTwoRuns({{"engine.gpu_copy_threads", "1"}}, fault), kSlow);
+  EXPECT_LT(FasterOfTwoRuns({{"engine.gpu_copy_threads", "2"}}, fault), kSlow);
 }
 
 TEST(QueueLimits, BoundTheWorkersOfStepsThatAreOperations) {
   for (const char* fault : {"kernel@2=slow(1500ms)", "copy@3=slow(1500ms)"}) {
-    const std::string key = fault[0] == 'k' ? "engine.gpu_worker_nthreads" : "engine.gpu_copy_nthreads";
+    const std::string key = fault[0] == 'k' ? "engine.gpu_worker_threads" : "engine.gpu_copy_threads";
     EXPECT_GE(FasterOfTwoRuns({{"engine.bulk_inference", "false"}, {key, "1"}}, fault), kSlow) << fault;
     EXPECT_LT(FasterOfTwoRuns({{"engine.bulk_inference", "false"}, {key, "2"}}, fault), kSlow) << fault;
   }
@@ -65,8 +65,8 @@ TEST(QueueLimits, LetManyRunsEndThatNobodyWaitsFor) {
   auto runtime = NewRuntime({{"virtual.devices", "1"},
                              {"virtual.gpu", "true"},
                              {"virtual.compute_queues", "2"},
-                             {"engine.gpu_worker_nthreads", "1"},
-                             {"engine.gpu_copy_nthreads", "1"}});
+                             {"engine.gpu_worker_threads", "1"},
+                             {"engine.gpu_copy_threads", "1"}});
   auto session = Load(runtime, "input x : float32[4,4]\na = Relu(x)\nb = Neg(x)\ny = Add(a, b)\noutput y\n", "gpu0");
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   std::vector<std::shared_ptr<RunFence>> fences;
@@ -87,9 +87,9 @@ TEST(QueueLimits, LetRunsEndThatNeedTheirPermitsInAnyOrder) {
   // two devices in either order, runs need the permits of both in either order.
   auto runtime = NewRuntime({{"virtual.devices", "2"},
                              {"virtual.gpu", "true"},
-                             {"engine.gpu_worker_nthreads", "1"},
-                             {"engine.gpu_copy_nthreads", "1"},
-                             {"run.timeout", "60"}});
+                             {"engine.gpu_worker_threads", "1"},
+                             {"engine.gpu_copy_threads", "1"},
+                             {"run.timeout_seconds", "60"}});
   constexpr char kModel[] = "input x : float32[4,4]\na = Relu(x)\nb = Neg(a)\nc = Abs(b)\ny = Exp(c)\noutput y\n";
   std::vector<std::thread> threads;
   std::atomic<int> failed{0};
