@@ -23,8 +23,8 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
     if (text && *text) to = text;
   };
   set(o.loss, options.loss);
-    set(o.loss_output, options.loss_output);
-    set(o.labels_name, options.labels_name);
+  set(o.loss_output, options.loss_output);
+  set(o.labels_name, options.labels_name);
   set(o.optimizer, options.optimizer);
   options.momentum = o.momentum;
   options.beta1 = o.beta1;
