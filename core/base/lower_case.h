@@ -3,15 +3,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace mge {
 
 // Returns the text with the letters A to Z in lower case, in any locale.
-inline std::string LowerCase(std::string text) {
-  for (char& c : text) {
+inline std::string LowerCase(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
-  return text;
+  return out;
 }
 
 }  // namespace mge

@@ -140,7 +140,7 @@ bool LooksLikeSetting(std::string_view text) {
 // Returns the present name in place of one that an earlier version had, or "".
 std::string SuccessorOf(const Json& report, const std::string& name) {
   for (const Json& removed : report["removed"]) {
-    if (Lower(Text(removed["name"])) == Lower(name)) return Text(removed["successor"]);
+    if (LowerCase(Text(removed["name"])) == LowerCase(name)) return Text(removed["successor"]);
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/byte_size.h"
+#include "core/base/lower_case.h"
 #include "core/env/setting_checks.h"
 #include "fmt/format.h"
 
@@ -20,14 +21,6 @@ std::string_view Trim(std::string_view text) {
   size_t begin = text.find_first_not_of(kSpace);
   if (begin == text.npos) return {};
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return out;
 }
 
 // Splits a text at any of the separators. Removes white space around the parts and leaves out empty parts.
@@ -61,7 +54,7 @@ std::pair<std::string_view, std::string> SplitUnit(std::string_view text) {
       text.substr(end + 1).find_first_not_of("+-0123456789") == text.npos) {
     end = text.size();
   }
-  return {Trim(text.substr(0, end)), Lower(Trim(text.substr(end)))};
+  return {Trim(text.substr(0, end)), LowerCase(Trim(text.substr(end)))};
 }
 
 std::optional<double> ParseSeconds(std::string_view text) {
@@ -92,17 +85,19 @@ std::string RangeText(bool from, std::string min, bool to, std::string max) {
 }
 
 const Choice* FindChoice(const SettingRow& row, std::string_view text) {
-  std::string wanted = Lower(text);
+  std::string wanted = LowerCase(text);
   for (const Choice& choice : row.choices) {
-    if (wanted == Lower(choice.name)) return &choice;
+    if (wanted == LowerCase(choice.name)) return &choice;
     for (std::string_view spelling : Words(choice.spellings)) {
-      if (wanted == Lower(spelling)) return &choice;
+      if (wanted == LowerCase(spelling)) return &choice;
     }
   }
   return nullptr;
 }
 
-bool IsWord(const SettingRow& row, std::string_view text) { return !row.word.empty() && Lower(text) == Lower(row.word); }
+bool IsWord(const SettingRow& row, std::string_view text) {
+  return !row.word.empty() && LowerCase(text) == LowerCase(row.word);
+}
 
 // Returns the value that the word of the row stands for.
 SettingValue WordValue(const SettingRow& row) {
@@ -197,7 +192,7 @@ absl::StatusOr<SettingValue> ParseLimits(std::string_view text) {
 }
 
 absl::StatusOr<SettingValue> ParseBool(std::string_view text) {
-  std::string word = Lower(text);
+  std::string word = LowerCase(text);
   if (word == "1" || word == "true" || word == "on" || word == "yes") return SettingValue(true);
   if (word == "0" || word == "false" || word == "off" || word == "no") return SettingValue(false);
   return Bad("is neither 1 nor 0");
@@ -452,7 +447,7 @@ bool IsOperatorTuning(std::string_view text) {
   constexpr std::string_view kTypes[] = {"float32", "float64", "float16", "int8", "uint8", "int32", "int64"};
   std::vector<std::string> parts = Split(text, ",");
   for (const std::string& part : parts) {
-    if (std::find(std::begin(kTypes), std::end(kTypes), Lower(part)) == std::end(kTypes)) return false;
+    if (std::find(std::begin(kTypes), std::end(kTypes), LowerCase(part)) == std::end(kTypes)) return false;
   }
   return !parts.empty();
 }

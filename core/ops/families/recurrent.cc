@@ -168,7 +168,7 @@ absl::Status RecurrentGradient(GradientContext& g, const std::string& op, const 
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string name = LowerCase(names[i]);
     const bool has_rule =
-        name == LowerCase(std::string(kind.activations[i % kind.activations.size()])) || (op == "RNN" && name == "relu");
+        name == LowerCase(kind.activations[i % kind.activations.size()]) || (op == "RNN" && name == "relu");
     if (!has_rule) return refuse("activation " + names[i]);
   }
   std::vector<ValueId> inputs;
