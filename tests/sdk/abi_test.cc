@@ -68,9 +68,9 @@ TEST(ApplicationAbi, TheDerivedListHasStructsConstantsAndFunctions) {
   EXPECT_TRUE(functions.count("const char* mge_version(void)"));
 }
 
-// An attribute travels in arrays that carry its size.
+// Attributes and files travel in arrays that carry their size.
 TEST(ApplicationAbi, StructsBeginWithTheirSize) {
-  ExpectSizes(ApplicationAbi(), {"mge_text", "mge_context", "mge_attribute"});
+  ExpectSizes(ApplicationAbi(), {"mge_text", "mge_context", "mge_context_text", "mge_attribute", "mge_model_file"});
 }
 
 TEST(PluginAbi, TheDerivedListHasStructsAndEveryKindOfConstant) {

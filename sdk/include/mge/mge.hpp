@@ -223,8 +223,8 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
 
   size_t input_count() const { return mge_session_input_count(get()); }
   size_t output_count() const { return mge_session_output_count(get()); }
-  // What the model declares, and for outputs also what follows from it: kind (MGE_VALUE_...), element type, rank (-1: unknown),
-  // dimensions (-1: unknown) and their names. All zero if there is no such value.
+  // Facts that the model declares, and for outputs also those that follow: kind (MGE_VALUE_...), element type, rank (-1: unknown),
+  // dimensions (-1: unknown) and their names. Nothing is known of a value that does not exist.
   mge_value_facts input(size_t i) const { return Facts(mge_session_input, i); }
   mge_value_facts output(size_t i) const { return Facts(mge_session_output, i); }
   std::string_view input_name(size_t i) const { return internal::TextOrEmpty(input(i).name); }
@@ -378,7 +378,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   mge_value_facts Facts(F describe, size_t i) const {
     mge_value_facts facts;
     mge_value_facts_init(&facts);
-    if (!Status(describe(get(), i, &facts)).ok()) return {};
+    if (!Status(describe(get(), i, &facts)).ok()) facts.rank = -1;
     return facts;
   }
   static std::string_view DimName(const mge_value_facts& facts, size_t axis) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a session does with the model's file: it keeps no pages whose constants it has packed or uploaded, and reads weights once.
+// Sessions keep no pages of the model's file whose constants they have packed or uploaded, and read weights once.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -134,7 +134,8 @@ std::string QuantizedModel() {
 
 TEST_P(GivenBack, WeightsAreReadOnceForAnyNumberOfShapes) {
   std::vector<std::string> models = {Model()};
-  if (GetParam() == std::string("cpu0")) models.push_back(QuantizedModel());  // virtual0 has no kernel for it, and unpacks it
+  if (GetParam() == std::string("cpu0"))
+    models.push_back(QuantizedModel());  // virtual0 has no kernel for it, and unpacks it
   for (const std::string& model : models) {
     ASSERT_NO_FATAL_FAILURE(Load(model));
     const float expected = Run(1);

@@ -16,14 +16,19 @@ struct AttributeName {
   uint64_t bit;
   std::string_view name;
 };
-inline constexpr AttributeName kAttributeNames[] = {
-    {MGE_KERNEL_DETERMINISTIC, "deterministic"}, {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
-    {MGE_KERNEL_REFERENCE, "REFERENCE"},         {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
-    {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},   {MGE_KERNEL_USES_ATOMICS, "atomics"},
-    {MGE_KERNEL_ALLOCATES, "allocates"},         {MGE_KERNEL_TENSOR_CORE, "tensor-core"},
-    {MGE_KERNEL_WINOGRAD, "Winograd"},           {MGE_KERNEL_FFT, "FFT"},
-    {MGE_KERNEL_COMPILES, "compiles"},           {MGE_KERNEL_READS_ARGS_FIRST, "reads-args-first"},
-    {MGE_KERNEL_MODEL_PRECISION, "model-precision"}};
+inline constexpr AttributeName kAttributeNames[] = {{MGE_KERNEL_DETERMINISTIC, "deterministic"},
+                                                    {MGE_KERNEL_BATCH_INVARIANT, "batch-invariant"},
+                                                    {MGE_KERNEL_REFERENCE, "REFERENCE"},
+                                                    {MGE_KERNEL_REDUCED_PRECISION, "reduced-precision"},
+                                                    {MGE_KERNEL_CAPTURE_SAFE, "capture-safe"},
+                                                    {MGE_KERNEL_USES_ATOMICS, "atomics"},
+                                                    {MGE_KERNEL_ALLOCATES, "allocates"},
+                                                    {MGE_KERNEL_TENSOR_CORE, "tensor-core"},
+                                                    {MGE_KERNEL_WINOGRAD, "Winograd"},
+                                                    {MGE_KERNEL_FFT, "FFT"},
+                                                    {MGE_KERNEL_COMPILES, "compiles"},
+                                                    {MGE_KERNEL_READS_ARGS_FIRST, "reads-args-first"},
+                                                    {MGE_KERNEL_MODEL_PRECISION, "model-precision"}};
 
 // The attributes of kernels whose results are compared with a wider tolerance.
 inline constexpr uint64_t kLessPrecise = MGE_KERNEL_REDUCED_PRECISION | MGE_KERNEL_MODEL_PRECISION;
