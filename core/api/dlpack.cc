@@ -111,7 +111,7 @@ struct Exported {
 
 // Returns true if the elements are dense and in row-major order.
 bool IsDense(const DLTensor& t) {
-  if (!t.strides) return true;
+  if (!t.strides || std::find(t.shape, t.shape + t.ndim, 0) != t.shape + t.ndim) return true;
   int64_t step = 1;
   for (int32_t d = t.ndim; d-- > 0; step *= t.shape[d]) {
     if (t.shape[d] != 1 && t.strides[d] != step) return false;

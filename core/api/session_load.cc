@@ -127,6 +127,7 @@ absl::StatusOr<Source> SourceOf(const mge_model_source& given, std::shared_ptr<c
   }
   Source out;
   out.owner = released;
+  if (given.path && !*given.path) return mge::Fail(mge::errors::kApiMisuse, "the path of mge_model_source is empty");
   if (given.path) out.path = given.path;
   if (given.data) out.bytes = {static_cast<const std::byte*>(given.data), static_cast<size_t>(given.size)};
   if (given.read) {
@@ -154,9 +155,10 @@ absl::StatusOr<Source> SourceOf(const mge_model_source& given, std::shared_ptr<c
 
 mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
                              mge_session** out) try {
-  MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
   auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
+  MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
+  if (!*path) return Misuse("mge_session_load", "the path is empty");
   MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), {.path = path}));
   return nullptr;
 }
@@ -167,9 +169,9 @@ mge_status* mge_session_load_from(mge_runtime* runtime, const mge_model_source* 
   MGE_API_NEEDS({"source", source});
   MGE_API_ASSIGN_OR_RETURN(const mge_model_source from, mge::api::CopyOptions(source, "mge_model_source"));
   const std::shared_ptr<const void> released = mge::api::CallAtEnd(from.release, from.state);
-  MGE_API_NEEDS({"runtime", runtime}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
   auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
+  MGE_API_NEEDS({"runtime", runtime}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(Source read, SourceOf(from, released));
   MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), std::move(read)));
   return nullptr;

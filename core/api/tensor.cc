@@ -159,6 +159,7 @@ mge_text mge_tensor_string(const mge_tensor* tensor, uint64_t index) {
 mge_status* mge_tensor_set_string(mge_tensor* tensor, uint64_t index, const char* text, size_t size) try {
   MGE_API_NEEDS({"tensor", tensor});
   Tensor& t = tensor->value.tensor;
+  if (tensor->read_only) return Misuse("mge_tensor_set_string", "the tensor must not be written (mge_tensor_read_only)");
   if (t.dtype() != DType::kString || index >= static_cast<uint64_t>(t.elements()) || (!text && size)) {
     return Misuse("mge_tensor_set_string", "the tensor has no strings, or the index is out of range");
   }

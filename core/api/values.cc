@@ -184,6 +184,7 @@ mge_status* mge_tensor_part(const mge_tensor* value, size_t index, mge_tensor** 
   if (index >= mge_tensor_part_count(value)) return Misuse("mge_tensor_part", "the value has no such part");
   const HostValue& v = value->value;
   auto part = std::make_unique<mge_tensor>();
+  part->read_only = value->read_only;
   if (v.kind == ValueKind::kSequence || v.kind == ValueKind::kMap) {
     part->value.tensor = v.sequence[index];
   } else if (v.kind == ValueKind::kMapSequence) {
@@ -203,7 +204,8 @@ MGE_API_CATCH
 mge_status* mge_value_create(int32_t kind, mge_tensor* const* parts, size_t count, mge_tensor** out) try {
   MGE_API_NEEDS({"parts", count == 0 || parts != nullptr}, {"out", out});
   MGE_API_ASSIGN_OR_RETURN(HostValue value, ValueOf(kind, parts, count));
-  *out = new mge_tensor{std::move(value)};
+  const bool read_only = std::any_of(parts, parts + count, [](const mge_tensor* part) { return part->read_only; });
+  *out = new mge_tensor{.value = std::move(value), .read_only = read_only};
   return nullptr;
 }
 MGE_API_CATCH

@@ -124,7 +124,7 @@ std::string RenderExplanation(const Json& s, const Json& settings, const std::st
   out += line("owner", Text(s["owner"]));
   out += line("see also", RelatedTo(s, settings));
   const std::string value = ExampleValue(Text(s["type"]), usual, allowed);
-  const bool key = name.find('.') != name.npos;
+  const bool key = name == Text(s["key"]) || name.find('.') != name.npos;
   out += fmt::format("\nExample\n  {}\n", key ? fmt::format("mge run model.onnx --set {}={}", name, value)
                                               : fmt::format("{}={} mge run model.onnx", name, value));
   return out;

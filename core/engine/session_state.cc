@@ -38,10 +38,15 @@ absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
   if (replicas_) return replicas_->ReadState(name);
   MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &never));
   if (tensor.defined()) return tensor;
-  if (value->constant.defined()) return value->constant.Held();
-  MGE_ASSIGN_OR_RETURN(Tensor zeros, Tensor::Create(value->type.dtype, value->type.dims));
-  if (zeros.bytes() > 0) std::memset(zeros.mutable_data(), 0, static_cast<size_t>(zeros.bytes()));
-  return zeros;
+  MGE_ASSIGN_OR_RETURN(Tensor copy, Tensor::Create(value->type.dtype, value->type.dims));
+  if (copy.bytes() == 0) return copy;
+  if (!value->constant.defined()) {
+    std::memset(copy.mutable_data(), 0, static_cast<size_t>(copy.bytes()));
+    return copy;
+  }
+  MGE_ASSIGN_OR_RETURN(const Tensor held, value->constant.Held());
+  std::memcpy(copy.mutable_data(), held.data(), static_cast<size_t>(copy.bytes()));
+  return copy;
 }
 
 absl::Status Session::WriteState(const std::string& name, const Tensor& elements) {

@@ -277,7 +277,8 @@ absl::StatusOr<SettingValue> ReadConfigValue(const SettingRow& row, const Config
     if (type == SettingType::kDouble || type == SettingType::kSeconds) {
       return CheckRange(row, static_cast<double>(*whole));
     }
-    if (type == SettingType::kMemoryLimits) return ParseSetting(row, std::to_string(*whole));
+    if (type == SettingType::kMemoryLimits || type == SettingType::kChoice)
+      return ParseSetting(row, std::to_string(*whole), home);
   } else if (const double* real = std::get_if<double>(&value)) {
     if (type == SettingType::kDouble || type == SettingType::kSeconds) {
       if (!std::isfinite(*real)) return Bad("is not a number");

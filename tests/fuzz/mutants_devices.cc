@@ -38,20 +38,22 @@ Outcome RunOn(Runtime& runtime, const Mutant& mutant, const std::string& device,
   Session session;
   SessionOptions options;
   options.device = device;
-  out.status = Session::LoadBytes(runtime, mutant.bytes.data(), mutant.bytes.size(), options, &session);
+  out.status = Session::LoadBytes(runtime, mutant.bytes.data(), mutant.bytes.size(), options).MoveTo(session);
   if (!out.status.ok()) return out;
   if ((*too_large = IsLarge(session))) return out;
   std::string report;
-  if (session.Report("mge.inspect/1", &report).ok()) out.random = cli::Json::parse(report)["random"].get<bool>();
+  if (session.Report("mge.inspect/1").MoveTo(report).ok()) out.random = cli::Json::parse(report)["random"].get<bool>();
   std::vector<Tensor> inputs;
   int usage = 0;
   cli::Globals quiet;
   quiet.quiet = true;
   out.status = cli::MakeInputs(quiet, session, {}, &inputs, &usage);
   if (!out.status.ok()) return out;
-  RunControl control;
-  control.SetTimeout(5);
-  out.status = session.Run(cli::Pointers(inputs), &out.outputs, {.control = &control});
+  Result<RunControl> control = RunControl::Create();
+  out.status = control.status();
+  if (!out.status.ok()) return out;
+  control->SetTimeout(5);
+  out.status = session.Run(cli::Pointers(inputs), out.outputs, {.control = &*control});
   return out;
 }
 
@@ -63,7 +65,7 @@ std::string Compare(const Mutant& mutant) {
     Runtime made;
     RuntimeOptions options;
     options.command_line = {"memory.limit=128MiB"};
-    Status status = Runtime::Create(options, &made);
+    Status status = Runtime::Create(options).MoveTo(made);
     if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.text()).c_str());
     return made;
   }();

@@ -148,7 +148,13 @@ Result Describe(const Problem& p, Isa isa, Args* a, double* serial_us) {
   if (!n.has_output(1) || !n.has_output(2)) return no("no output for the cache");
   if (!n.has_input(kLengths) || !n.has_input(kTotal)) return no("no lengths");
   const Value q = n.input(kQ), keys = n.output(1);
-  if (q.dtype() != MGE_DTYPE_F32 || keys.dtype() != MGE_DTYPE_F32) return no("only float32");
+  for (int i : {kQ, kK, kV, kPastKey, kPastValue, kCos, kSin}) {
+    if (n.has_input(i) && n.input(i).dtype() != MGE_DTYPE_F32) return no("only float32");
+  }
+  for (int i : {0, 1, 2}) {
+    if (n.output(i).dtype() != MGE_DTYPE_F32) return no("only float32");
+  }
+  if (n.has_input(kK) != n.has_input(kV)) return no("a key without a value, or a value without a key");
   *a = {};
   a->packed = !n.has_input(kK);
   a->batch = q.dim(0);
@@ -184,7 +190,7 @@ Result Describe(const Problem& p, Isa isa, Args* a, double* serial_us) {
     a->half = n.input(kCos).dim(1);
     a->interleaved = n.Int("rotary_interleaved") != 0;
     a->has_positions = n.has_input(kPositions);
-    if (n.input(kCos).rank() != 2 || !is(kSin, {a->cos_rows, a->half}) || 2 * a->half > a->size) {
+    if (n.input(kCos).rank() != 2 || a->cos_rows == 0 || !is(kSin, {a->cos_rows, a->half}) || 2 * a->half > a->size) {
       return no("tables of rotations that do not fit to a head");
     }
     if (a->has_positions && n.input(kPositions).elements() != static_cast<uint64_t>(a->batch * a->queries)) {

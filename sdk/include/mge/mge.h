@@ -278,7 +278,8 @@ MGE_API void* mge_tensor_address(mge_tensor* tensor);
 MGE_API MGE_NODISCARD mge_status* mge_tensor_map(mge_tensor* tensor, void** out);
 
 /* Shares a tensor through DLPack 1 (https://dmlc.github.io/dlpack): struct DLManagedTensorVersioned of dlpack.h, which this
- * header does not need. The memory lives until both sides have released it. A device whose class DLPack does not know has the
+ * header does not need. The memory lives until both sides have released it; that of
+ * mge_tensor_wrap is the caller's. A device whose class DLPack does not know has the
  * type kDLExtDev and the device's number. The runs that write the tensor must have ended, so that no stream has to wait. */
 struct DLManagedTensorVersioned;
 MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensorVersioned** out);

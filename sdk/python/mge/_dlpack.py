@@ -42,6 +42,19 @@ class _Form:
     def __init__(self, name: bytes, struct: Any, export: Any, take: Any) -> None:
         self.name, self.used, self.struct, self.export, self.take = name, b"used_" + name, struct, export, take
         self._delete = c.PYFUNCTYPE(None, c.c_void_p)(self._delete_unused)
+        self._deleter = dict(struct._fields_)["deleter"]
+        self._release = self._deleter(self._release_kept)
+        self._kept: dict[int, Any] = {}  # by the address of the struct: the handle, and the library's deleter
+
+    def keep(self, managed: Any, handle: Handle) -> None:
+        """Keeps the handle, and with it the array whose memory it uses, until the tensor is released."""
+        fields = managed.contents
+        self._kept[c.addressof(fields)] = handle, c.cast(fields.deleter, self._deleter)
+        fields.deleter = self._release
+
+    def _release_kept(self, managed: Any) -> None:
+        _, deleter = self._kept.pop(c.addressof(managed.contents))
+        deleter(managed)
 
     def managed(self, handle: Handle) -> Any:
         out = c.c_void_p()
@@ -100,6 +113,8 @@ def export(handle: Handle, copy_of: Callable[[], Handle], stream: Any, max_versi
         raise BufferError("a copy on the same device is not supported; ask for one in host memory, or use Tensor.to()")
     form = _NEW_FORM if versioned else _OLD_FORM
     managed = form.managed(copy_of() if copied else handle)
+    if not copied and handle.keeps is not None:
+        form.keep(managed, handle)
     if versioned and copied:
         managed.contents.flags |= _IS_COPIED
     return form.capsule(managed)

@@ -49,7 +49,7 @@ def dtype_name(number: int) -> str:
 
 def _number(dtype: str) -> int:
     """Returns the number of an element type that a tensor in memory may have."""
-    number = _BFLOAT16 if dtype == "bfloat16" else _NUMBERS.get(np.dtype(dtype))
+    number = {"bfloat16": _BFLOAT16, "string": STRING}.get(dtype) or _NUMBERS.get(np.dtype(dtype))
     if number is None:
         raise UsageError(f"the type {dtype} has no counterpart in ONNX")
     return number

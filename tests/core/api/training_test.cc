@@ -76,6 +76,15 @@ TEST_F(TrainingSession, WritesAModelWithItsParametersThatOtherSessionsLoad) {
   EXPECT_EQ(plain.parameter_count(), 0u);
 }
 
+TEST_F(TrainingSession, GivesCopiesOfItsStatesAlsoBeforeTheFirstStep) {
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session).ok());
+  Tensor w;
+  ASSERT_TRUE(session.ReadState("w").MoveTo(w).ok());
+  w.data<float>()[0] = 100;
+  EXPECT_EQ(Step(session), 6.25f);  // of the model's own weights
+}
+
 TEST_F(TrainingSession, ContinuesFromStatesThatWereWritten) {
   SessionOptions options = Options(true);
   options.training->momentum = 0.5;

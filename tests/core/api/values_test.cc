@@ -80,6 +80,19 @@ TEST_F(PublicValues, OfPartsThatDoNotFitAreErrors) {
   }
 }
 
+TEST_F(PublicValues, OfPartsThatMustNotBeWrittenMustNotBeWrittenEither) {
+  const Tensor a = Floats({1, 2});
+  Tensor sequence, part, text;
+  mge_tensor_set_read_only(a.get());
+  ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&a}).MoveTo(sequence).ok());
+  ASSERT_TRUE(sequence.Part(0).MoveTo(part).ok());
+  EXPECT_TRUE(sequence.read_only());
+  EXPECT_TRUE(part.read_only());
+  ASSERT_TRUE(Tensor::Create(MGE_DTYPE_STRING, std::vector<int64_t>{1}).MoveTo(text).ok());
+  mge_tensor_set_read_only(text.get());
+  EXPECT_EQ(Status(mge_tensor_set_string(text.get(), 0, "x", 1)).id(), 207);
+}
+
 TEST_F(PublicValues, AreInputsOfTheDeclaredKind) {
   const std::string model = api_models::SequenceLength();
   Session session = Load(model);

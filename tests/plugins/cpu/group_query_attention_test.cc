@@ -137,6 +137,17 @@ TEST(GroupQueryAttention, ChecksLengthsAndPositionsWhenItRuns) {
   EXPECT_EQ(outcome.codes[0], MGE_OUT_OF_RANGE);
 }
 
+TEST(GroupQueryAttention, RefusesOperandsOfOtherTypes) {
+  const std::vector<Tensor> expected = {Random(DType::kF32, {1, 1, 128}), Random(DType::kF32, {1, 2, 6, 32}),
+                                        Random(DType::kF32, {1, 2, 6, 32})};
+  for (size_t input : {1, 2, 3, 4, 7, 8}) {
+    Case c = CaseOf({.half = 16});
+    c.inputs[input] = Random(DType::kF16, c.inputs[input].shape(), -1, 1);
+    const auto outcome = UnderTest().Offers(c, &expected);
+    EXPECT_TRUE(outcome.candidates.empty()) << "input " << input;
+  }
+}
+
 TEST(GroupQueryAttention, OfManyTokensIsLeftToTheBody) {
   const auto outcome = UnderTest().Offers(CaseOf({.queries = 64, .past = 0, .total = 64}));
   EXPECT_TRUE(outcome.candidates.empty());

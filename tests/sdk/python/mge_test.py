@@ -4,6 +4,7 @@
 TEST_TREE: the build tree. TEST_CASES: ONNX's test cases for single nodes. MGE_VIRTUAL_DEVICES: 2 or more.
 """
 import asyncio
+import gc
 import os
 import pathlib
 import re
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import time
 import unittest
+import weakref
 
 import numpy as np
 
@@ -232,6 +234,32 @@ class Tensors(unittest.TestCase):
             with self.assertRaises(BufferError):
                 tensor.__dlpack__(copy=False)
         np.testing.assert_array_equal(np.from_dlpack(mge.eager.tensor(frozen)), frozen)
+
+    def test_of_dlpack_keep_the_array_whose_memory_they_share(self):
+        for version in (None, (1, 0)):
+            array = np.arange(100_000, dtype=np.float32)
+            alive = weakref.ref(array)
+
+            class Source:
+                def __init__(self, tensor):
+                    self.tensor = tensor
+
+                def __dlpack__(self, **_):
+                    return self.tensor.__dlpack__(max_version=version)
+
+                def __dlpack_device__(self):
+                    return 1, 0
+
+            shared = mge.Tensor.from_dlpack(Source(mge.Tensor(array)))
+            del array
+            gc.collect()
+            self.assertIsNotNone(alive())
+            np.testing.assert_array_equal(shared, np.arange(100_000))
+            shared.close()
+            gc.collect()
+            self.assertIsNone(alive())
+        empty = mge.Tensor.from_dlpack(mge.Tensor(np.empty((3, 0), np.float32)))
+        self.assertEqual(empty.shape, (3, 0))
 
     def test_are_copied_by_dlpack_on_request(self):
         array = np.arange(4, dtype=np.float32)

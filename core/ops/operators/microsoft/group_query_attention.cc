@@ -31,14 +31,15 @@ bool InferFromSizes(InferContext& ctx) {
   const int64_t heads = ctx.attrs().Int("num_heads"), kv_heads = ctx.attrs().Int("kv_num_heads");
   const TensorType& q = ctx.input(kQ);
   const bool packed = !ctx.has_input(kK);
-  if (!q.IsStatic() || q.dims.size() != 3 || heads <= 0 || kv_heads <= 0 || !ctx.has_input(kTotal) || ctx.has_output(3)) {
+  if (!q.IsStatic() || q.dims.size() != 3 || heads <= 0 || kv_heads <= 0 || heads % kv_heads != 0 ||
+      packed == ctx.has_input(kV) || !ctx.has_input(kTotal) || ctx.has_output(3)) {
     return false;
   }
   const Tensor* const total = ctx.constant(kTotal);
   if (!total || total->elements() != 1 || total->dtype() != DType::kI32) return false;
   const int64_t all_heads = packed ? heads + 2 * kv_heads : heads, size = q.dims[2] / all_heads;
   const auto is = [&](int i, const Shape& shape) {
-    return ctx.has_input(i) && ctx.input(i).IsStatic() && ctx.input(i).dims == shape;
+    return ctx.has_input(i) && ctx.input(i).IsStatic() && ctx.input(i).dims == shape && ctx.input(i).dtype == q.dtype;
   };
   const Shape rows = {q.dims[0], q.dims[1], kv_heads * size};
   if (!packed && (!is(kK, rows) || !is(kV, rows))) return false;

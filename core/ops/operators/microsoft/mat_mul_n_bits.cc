@@ -56,15 +56,20 @@ absl::Status Infer(InferContext& ctx) {
   const int64_t block = ctx.attrs().Int("block_size");
   const TensorType &a = ctx.input(kA), &b = ctx.input(kB), &scales = ctx.input(kScales);
   const bool simple = a.IsStatic() && b.IsStatic() && scales.IsStatic() && !ctx.has_input(kGroups) &&
-                      !ctx.has_input(kBias) && (!ctx.has_input(kZeros) || ctx.input(kZeros).IsStatic());
-  if (!simple || a.dims.size() < 2 || a.dims.back() != depth || columns <= 0 || block < 8 || block % 8 != 0 ||
+                      scales.dtype == a.dtype && !ctx.has_input(kBias) &&
+                      (!ctx.has_input(kZeros) || ctx.input(kZeros).IsStatic());
+  if (!simple || a.dims.size() < 2 || a.dims.back() != depth || depth <= 0 || columns <= 0 || block < 8 || block % 8 != 0 ||
       (bits != 2 && bits != 4 && bits != 8)) {
     return InferByBody(ctx);
   }
-  const int64_t blocks = (depth - 1) / block + 1, zeros = columns * ((blocks * bits + 7) / 8);
-  const bool fits =
-      Elements(b.dims) == columns * blocks * (block / 8) * bits && Elements(scales.dims) == columns * blocks &&
-      (!ctx.has_input(kZeros) || ctx.input(kZeros).dtype != DType::kU8 || Elements(ctx.input(kZeros).dims) == zeros);
+  const int64_t blocks = (depth - 1) / block + 1;
+  bool fits = Elements(b.dims) == columns * blocks * (block / 8) * bits && Elements(scales.dims) == columns * blocks;
+  if (ctx.has_input(kZeros)) {
+    const TensorType& zeros = ctx.input(kZeros);
+    const bool packed = zeros.dtype == DType::kU8;
+    fits = fits && (packed || zeros.dtype == a.dtype) &&
+           Elements(zeros.dims) == columns * (packed ? (blocks * bits + 7) / 8 : blocks);
+  }
   if (!fits || ctx.attrs().Int("weight_prepacked") != 0) return InferByBody(ctx);
   TensorType y = {.dtype = a.dtype, .has_rank = true, .dims = a.dims};
   y.dims.back() = columns;
