@@ -102,7 +102,7 @@ absl::StatusOr<Tensor> TensorFromFile(DType dtype, const Shape& shape, std::shar
   std::string key = fmt::format("file {}:{}:{}:{} {}+{}", id.device, id.inode, id.size, id.modified_ns, offset, bytes);
   // While a plan is made, backends can see all constants, but hardly ever read large ones. A mapping costs nothing then.
   LazyBytes::Map map;
-  if (IsMapped(dtype) && offset % ElementBytes(dtype) == 0) {
+  if (IsMapped(dtype)) {
     map = {.make = [file, offset, bytes] { return file->Map(offset, bytes); },
            .check = [file] { return file->CheckMapped(); }};
   }
