@@ -85,7 +85,7 @@ TEST(SettingText, TellsAWordForNoLimitFromZero) {
   }
   EXPECT_EQ(Parsed(count, "0"), "is outside of 1..1048576, unlimited");
   EXPECT_EQ(Parsed(count, "9223372036854775807"), "is outside of 1..1048576, unlimited");
-  EXPECT_EQ(Parsed(bytes, "0"), "0");
+  EXPECT_EQ(Parsed(bytes, "0"), "is outside of 1..64TiB, unlimited");
   EXPECT_THAT(Parsed(seconds, "0"), HasSubstr("is outside of"));
   EXPECT_EQ(Parsed(kDebugWatchValue.Row(), "none"), "none");
   EXPECT_THAT(Parsed(kThreads.Row(), "unlimited"), HasSubstr("is not a whole number"));
