@@ -161,7 +161,7 @@ TEST(Doctor, ASlowStartPassesWithALongerTimeLimitWhichTheFixNames) {
   EXPECT_EQ(hasty.code, 5);
   EXPECT_THAT(RowOf(hasty.json()["plugins"], "start_slow")["fix"].get<std::string>(),
               HasSubstr("mge doctor --end-quarantine start_slow --timeout 10, if it is only slow"));
-  Outcome patient = folder.Mge("doctor --json --release start_slow");
+  Outcome patient = folder.Mge("doctor --json --end-quarantine start_slow");
   EXPECT_EQ(patient.code, 0) << patient.out;
   EXPECT_EQ(patient.json()["timeout_s"], 5.0);
   EXPECT_EQ(RowOf(patient.json()["plugins"], "start_slow")["state"], "passed");
@@ -223,7 +223,7 @@ TEST(Doctor, ABackendIsTriedAgainAfterItsRelease) {
   ASSERT_EQ(folder.Mge(kQuick).code, 5);
   Outcome again = folder.Mge(kQuick);  // the backend is not tried; its row comes from the loader
   EXPECT_THAT(RowOf(again.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it is in quarantine"));
-  Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
+  Outcome released = folder.Mge(std::string(kQuick) + " --end-quarantine start_abort");
   EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
   Outcome none = folder.Mge("doctor --end-quarantine nobody --json");
   EXPECT_EQ(none.code, 2);
@@ -249,7 +249,7 @@ TEST(Doctor, ADamagedQuarantineEntryAppliesUntilReleased) {
   Outcome o = folder.Mge("plugins --json");
   EXPECT_EQ(o.code, 0);
   EXPECT_EQ(RowOf(o.json()["files"], "start_abort")["code"], "quarantined");
-  Outcome released = folder.Mge(std::string(kQuick) + " --release start_abort");
+  Outcome released = folder.Mge(std::string(kQuick) + " --end-quarantine start_abort");
   EXPECT_THAT(RowOf(released.json()["plugins"], "start_abort")["reason"].get<std::string>(), HasSubstr("it was killed"));
 }
 

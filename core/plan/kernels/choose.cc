@@ -25,7 +25,9 @@ constexpr std::string_view kRecordAnew =
     "create it again with these shapes, threads and settings (select.strategy = profile, select.record = FILE)";
 
 MeasureLimits MeasureLimitsOf(const Snapshot& settings) {
-  return {settings.Get<kSelectMeasuringTime>().count(), static_cast<uint64_t>(settings.Get<kSelectMeasuringBytes>().count)};
+  const int64_t bytes = settings.Get<kSelectMeasuringBytes>().count;
+  return {settings.Get<kSelectMeasuringTime>().count(),
+          bytes == INT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes)};  // a wild workspace is larger than INT64_MAX
 }
 
 // The choice of the kernel of one group: by the selection file, else by measured or estimated cost.
