@@ -142,8 +142,9 @@ Result Describe(const Problem& p, Isa isa, Args* a, double* serial_us) {
   for (int i = kPositions + 1; i < n.input_count(); ++i) {
     if (n.has_input(i)) return no("a bias, a sink, scales, norms, or lengths of queries");
   }
-  if (n.Int("smooth_softmax") || n.Int("sliding_window_cache") || n.Int("kv_cache_bit_width") || n.has_output(3)) {
-    return no("smooth_softmax, sliding_window_cache, kv_cache_bit_width or output_qk");
+  if (n.Int("smooth_softmax") || n.Int("sliding_window_cache") || n.Int("kv_cache_bit_width") || n.has_output(3) ||
+      n.Word("k_quant_type", "NONE") != "NONE" || n.Word("v_quant_type", "NONE") != "NONE") {
+    return no("smooth_softmax, sliding_window_cache, a quantized cache or output_qk");
   }
   if (!n.has_output(1) || !n.has_output(2)) return no("no output for the cache");
   if (!n.has_input(kLengths) || !n.has_input(kTotal)) return no("no lengths");

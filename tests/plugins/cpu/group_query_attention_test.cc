@@ -140,11 +140,13 @@ TEST(GroupQueryAttention, ChecksLengthsAndPositionsWhenItRuns) {
 TEST(GroupQueryAttention, RefusesOperandsOfOtherTypes) {
   const std::vector<Tensor> expected = {Random(DType::kF32, {1, 1, 128}), Random(DType::kF32, {1, 2, 6, 32}),
                                         Random(DType::kF32, {1, 2, 6, 32})};
-  for (size_t input : {1, 2, 3, 4, 7, 8}) {
-    Case c = CaseOf({.half = 16});
+  for (size_t input : {1, 2, 3, 4}) {
+    Case c = CaseOf({});
     c.inputs[input] = Random(DType::kF16, c.inputs[input].shape(), -1, 1);
     const auto outcome = UnderTest().Offers(c, &expected);
-    EXPECT_TRUE(outcome.candidates.empty()) << "input " << input;
+    for (const std::string& id : outcome.candidates) {  // a kernel between conversions has another name
+      EXPECT_FALSE(id.starts_with("cpu.group_query_attention")) << "input " << input;
+    }
   }
 }
 

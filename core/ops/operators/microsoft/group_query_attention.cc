@@ -30,6 +30,11 @@ enum Input {
 bool InferFromSizes(InferContext& ctx) {
   const int64_t heads = ctx.attrs().Int("num_heads"), kv_heads = ctx.attrs().Int("kv_num_heads");
   const TensorType& q = ctx.input(kQ);
+  const bool unsupported = ctx.attrs().Int("sliding_window_cache") != 0 ||
+                           ctx.attrs().Text("k_quant_type", "NONE") != "NONE" ||
+                           ctx.attrs().Text("v_quant_type", "NONE") != "NONE" || ctx.has_input(kQueryLengths);
+  const bool rotates = ctx.attrs().Int("do_rotary") != 0;
+  if (unsupported || !ctx.has_input(kLengths) || (rotates && (!ctx.has_input(kCos) || !ctx.has_input(kSin)))) return false;
   const bool packed = !ctx.has_input(kK);
   if (!q.IsStatic() || q.dims.size() != 3 || heads <= 0 || kv_heads <= 0 || heads % kv_heads != 0 ||
       packed == ctx.has_input(kV) || !ctx.has_input(kTotal) || ctx.has_output(3)) {
