@@ -43,6 +43,7 @@ TEST(VirtualDevice, DescribesItselfAsVirtual) {
 // Loads the backends of `folder`. `set` holds settings of the virtual backend.
 std::unique_ptr<Devices> LoadWith(const PluginFolder& folder, Settings set) {
   set.emplace("virtual.memory_bytes", "1048576");
+  set.emplace("virtual.max_allocation_bytes", "70368744177664");  // the host gives numbers
   DevicesOptions options;
   options.directories = {{folder.path(), "a test"}};
   options.settings = [set](std::string_view, std::span<const mge_setting* const> rows) {

@@ -27,10 +27,12 @@ y = MatMul(r, v)
 output y
 )";
 
+// `most`: 0 is no limit.
 std::shared_ptr<Session> Make(uint64_t most, const std::string& device, const std::string& pool = "growing",
                               std::vector<Assignment> more = {}) {
-  more.insert(more.end(),
-              {{"virtual.devices", "1"}, {"virtual.max_allocation_bytes", std::to_string(most)}, {"memory.pool", pool}});
+  more.insert(more.end(), {{"virtual.devices", "1"},
+                           {"virtual.max_allocation_bytes", most ? std::to_string(most) : "64TiB"},
+                           {"memory.pool", pool}});
   auto session = Load(NewRuntime(std::move(more)), kModel, device);
   EXPECT_TRUE(session.ok()) << FormatError(session.status());
   return session.ok() ? *session : nullptr;
