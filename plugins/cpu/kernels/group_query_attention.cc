@@ -3,9 +3,9 @@
 // the operator's body are faster.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
+#include "mge/plugin/problems/cached_attention.hpp"
 #include "support/index.h"
 #include "support/kernel.h"
 #include "support/work.h"
@@ -15,24 +15,12 @@ namespace mge::cpu {
 namespace {
 
 constexpr const char* kOp = "GroupQueryAttention";
-enum Input { kQ, kK, kV, kPastKey, kPastValue, kLengths, kTotal, kCos, kSin, kPositions, kInputs };
+using enum CachedAttention::Input;
 
-struct Args {
+struct Args : CachedAttention {
   Slot in[kInputs], y, keys, values;
-  bool packed, has_past, has_positions, interleaved, causal;
-  int64_t batch, queries, heads, kv_heads, size;
-  int64_t past, rows;  // keys for which there is room in the past and in the present cache
-  int64_t cos_rows;    // positions that can be rotated
-  int64_t half;        // pairs of a head that are rotated; 0: none
-  int64_t window;      // keys that a query sees; 0: all
-  float scale, softcap;
   void (*attend)(const AttendTask&);
   Chunks copies, blocks;
-
-  int64_t group() const { return heads / kv_heads; }
-  // Floats between the heads of two tokens in q, and in k and v.
-  int64_t q_step() const { return (packed ? heads + 2 * kv_heads : heads) * size; }
-  int64_t kv_step() const { return (packed ? heads + 2 * kv_heads : kv_heads) * size; }
 };
 
 // The keys of one sample: `count` valid ones, of which the last ones are new.
@@ -135,69 +123,14 @@ mge_code Launch(const Args& a, const mge_run* run) {
   return check.Answer(run, kOp);
 }
 
-// Reads the sizes of a node. Fails with the reason if it is not supported.
+// Reads a node, and plans its work. Fails with the reason if it is not supported.
 Result Describe(const Problem& p, Isa isa, Args* a, double* serial_us) {
-  auto no = [](const char* why) { return Result{MGE_UNIMPLEMENTED, why}; };
-  const Node n = p.node();
-  for (int i = kPositions + 1; i < n.input_count(); ++i) {
-    if (n.has_input(i)) return no("a bias, a sink, scales, norms, or lengths of queries");
-  }
-  if (n.Int("smooth_softmax") || n.Int("sliding_window_cache") || n.Int("kv_cache_bit_width") || n.has_output(3) ||
-      n.Word("k_quant_type", "NONE") != "NONE" || n.Word("v_quant_type", "NONE") != "NONE") {
-    return no("smooth_softmax, sliding_window_cache, a quantized cache or output_qk");
-  }
-  if (!n.has_output(1) || !n.has_output(2)) return no("no output for the cache");
-  if (!n.has_input(kLengths) || !n.has_input(kTotal)) return no("no lengths");
-  const Value q = n.input(kQ), keys = n.output(1);
-  for (int i : {kQ, kK, kV, kPastKey, kPastValue, kCos, kSin}) {
-    if (n.has_input(i) && n.input(i).dtype() != MGE_DTYPE_F32) return no("only float32");
-  }
-  for (int i : {0, 1, 2}) {
-    if (n.output(i).dtype() != MGE_DTYPE_F32) return no("only float32");
-  }
-  if (n.has_input(kK) != n.has_input(kV)) return no("a key without a value, or a value without a key");
   *a = {};
-  a->packed = !n.has_input(kK);
-  a->batch = q.dim(0);
-  a->queries = q.dim(1);
-  a->heads = n.Int("num_heads");
-  a->kv_heads = keys.dim(1);
-  a->rows = keys.dim(2);
-  a->size = keys.dim(3);
-  if (!a->packed && n.input(kK).dim(1) != a->queries) return no("a cache that another layer fills");
-  const auto is = [&](int i, std::initializer_list<int64_t> dims) {
-    return n.has_input(i) && std::ranges::equal(n.input(i).dims(), dims);
-  };
-  a->has_past = n.has_input(kPastKey);
-  if (a->has_past) a->past = n.input(kPastKey).rank() == 4 ? n.input(kPastKey).dim(2) : -1;
-  const bool fits =
-      a->kv_heads > 0 && a->heads % a->kv_heads == 0 && is(kQ, {a->batch, a->queries, a->q_step()}) &&
-      (a->packed || (is(kK, {a->batch, a->queries, a->kv_step()}) && is(kV, {a->batch, a->queries, a->kv_step()}))) &&
-      (!a->has_past || (is(kPastKey, {a->batch, a->kv_heads, a->past, a->size}) &&
-                        is(kPastValue, {a->batch, a->kv_heads, a->past, a->size}))) &&
-      n.input(kLengths).elements() == static_cast<uint64_t>(a->batch) && n.input(kTotal).elements() == 1 &&
-      a->past <= a->rows && a->queries <= a->rows;
-  if (!fits) return no("sizes that do not fit together");
+  if (Result r = ReadCachedAttention(p.node(), a); !r.ok()) return r;
+  auto no = [](const char* why) { return Result{MGE_UNIMPLEMENTED, why}; };
+  if (p.node().input(kQ).dtype() != MGE_DTYPE_F32) return no("only float32");
   if (a->size > kAttendSize) return no("heads of more than 512 elements");
   if (a->group() * a->queries > 64) return no("so many queries that the products of the body are faster");
-  a->causal = n.Int("causal", 1) != 0;
-  a->window = std::max<int64_t>(0, n.Int("local_window_size", -1));
-  a->softcap = n.Float("softcap");
-  const float scale = n.Float("scale");
-  a->scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<float>(a->size));
-  if (n.Int("do_rotary")) {
-    if (!n.has_input(kCos) || !n.has_input(kSin)) return no("no table of rotations");
-    a->cos_rows = n.input(kCos).dim(0);
-    a->half = n.input(kCos).dim(1);
-    a->interleaved = n.Int("rotary_interleaved") != 0;
-    a->has_positions = n.has_input(kPositions);
-    if (n.input(kCos).rank() != 2 || a->cos_rows == 0 || !is(kSin, {a->cos_rows, a->half}) || 2 * a->half > a->size) {
-      return no("tables of rotations that do not fit to a head");
-    }
-    if (a->has_positions && n.input(kPositions).elements() != static_cast<uint64_t>(a->batch * a->queries)) {
-      return no("positions that are not one per token");
-    }
-  }
   const double floats = static_cast<double>(a->batch * a->kv_heads * a->rows * a->size);
   const double products = 2 * floats * static_cast<double>(a->group() * a->queries);
   const double copy_us = StreamUs(4 * floats * sizeof(float));

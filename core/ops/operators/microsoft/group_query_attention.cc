@@ -25,47 +25,6 @@ enum Input {
   kQueryLengths
 };
 
-// Sets the types of the outputs from the sizes alone. Returns false if some are unknown or do not fit together: the body then says
-// what is wrong.
-bool InferFromSizes(InferContext& ctx) {
-  const int64_t heads = ctx.attrs().Int("num_heads"), kv_heads = ctx.attrs().Int("kv_num_heads");
-  const TensorType& q = ctx.input(kQ);
-  const bool unsupported = ctx.attrs().Int("sliding_window_cache") != 0 ||
-                           ctx.attrs().Text("k_quant_type", "NONE") != "NONE" ||
-                           ctx.attrs().Text("v_quant_type", "NONE") != "NONE" || ctx.has_input(kQueryLengths);
-  const bool rotates = ctx.attrs().Int("do_rotary") != 0;
-  if (unsupported || !ctx.has_input(kLengths) || (rotates && (!ctx.has_input(kCos) || !ctx.has_input(kSin)))) return false;
-  const bool packed = !ctx.has_input(kK);
-  if (!q.IsStatic() || q.dims.size() != 3 || heads <= 0 || kv_heads <= 0 || heads % kv_heads != 0 ||
-      packed == ctx.has_input(kV) || !ctx.has_input(kTotal) || ctx.has_output(3)) {
-    return false;
-  }
-  const Tensor* const total = ctx.constant(kTotal);
-  if (!total || total->elements() != 1 || total->dtype() != DType::kI32) return false;
-  const int64_t all_heads = packed ? heads + 2 * kv_heads : heads, size = q.dims[2] / all_heads;
-  const auto is = [&](int i, const Shape& shape) {
-    return ctx.has_input(i) && ctx.input(i).IsStatic() && ctx.input(i).dims == shape && ctx.input(i).dtype == q.dtype;
-  };
-  const Shape rows = {q.dims[0], q.dims[1], kv_heads * size};
-  if (!packed && (!is(kK, rows) || !is(kV, rows))) return false;
-  int64_t past = 0;
-  if (ctx.has_input(kPastKey)) {
-    const TensorType& cache = ctx.input(kPastKey);
-    if (!cache.IsStatic() || cache.dims.size() != 4) return false;
-    past = cache.dims[2];
-    const Shape shape = {q.dims[0], kv_heads, past, size};
-    if (!is(kPastKey, shape) || !is(kPastValue, shape)) return false;
-  }
-  const int64_t keys = total->Data<int32_t>()[0];
-  if (size * all_heads != q.dims[2] || size == 0 || keys < q.dims[1] || keys > past + q.dims[1]) return false;
-  ctx.SetOutput(0, {.dtype = q.dtype, .has_rank = true, .dims = {q.dims[0], q.dims[1], heads * size}});
-  const TensorType cache = {.dtype = q.dtype, .has_rank = true, .dims = {q.dims[0], kv_heads, std::max(past, keys), size}};
-  for (int i : {1, 2}) ctx.SetOutput(i, cache);
-  return true;
-}
-
-absl::Status Infer(InferContext& ctx) { return InferFromSizes(ctx) ? absl::OkStatus() : InferAttention(ctx, kQ); }
-
 // The sizes of a node. `lengths` of the batch are the last positions, that is the numbers of valid keys less 1.
 struct Sizes {
   int64_t batch = 0, queries = 0, heads = 0, kv_heads = 0, head = 0;
@@ -77,9 +36,14 @@ struct Sizes {
   int64_t rows() const { return std::max(past, total); }
 };
 
-absl::StatusOr<Sizes> ReadSizes(const FunctionBody& f) {
+Shape DimsOf(const FunctionBody& f, int input) { return f.dims(input); }
+const Shape& DimsOf(const InferContext& ctx, int input) { return ctx.input(input).dims; }
+
+// `f` is a FunctionBody or an InferContext whose inputs have static types and constant lengths.
+template <typename Context>
+absl::StatusOr<Sizes> ReadSizes(const Context& f) {
   Sizes s = {.heads = f.attrs().Int("num_heads"), .kv_heads = f.attrs().Int("kv_num_heads")};
-  const Shape q = f.dims(kQ);
+  const Shape q = DimsOf(f, kQ);
   const bool packed = !f.has_input(kK);
   if (q.size() != 3 || s.heads <= 0 || s.kv_heads <= 0 || s.heads % s.kv_heads != 0 || packed == f.has_input(kV)) {
     return f.Invalid("query, key, num_heads and kv_num_heads do not fit together");
@@ -90,11 +54,12 @@ absl::StatusOr<Sizes> ReadSizes(const FunctionBody& f) {
   s.head = q[2] / all_heads;
   if (s.head * all_heads != q[2] || s.head == 0) return f.Invalid("num_heads does not divide the size of a query");
   if (f.has_input(kPastKey)) {
-    if (f.rank(kPastKey) != 4 || !f.has_input(kPastValue)) return f.Invalid("past_key must have 4 dimensions");
-    s.past = f.dims(kPastKey)[2];
+    const Shape past = DimsOf(f, kPastKey);
+    if (past.size() != 4 || !f.has_input(kPastValue)) return f.Invalid("past_key must have 4 dimensions");
+    s.past = past[2];
   }
   if (!packed) {
-    const Shape k = f.dims(kK), v = f.dims(kV);
+    const Shape k = DimsOf(f, kK), v = DimsOf(f, kV);
     s.shared = s.past > 0 && k.size() == 3 && k[1] == 0;
     if (k.size() != 3 || v.size() != 3 || k[1] != v[1] || (k[1] != s.queries && !s.shared)) {
       return f.Invalid("key and value must be as long as query, or have length 0 if past_key has all keys");
@@ -107,6 +72,28 @@ absl::StatusOr<Sizes> ReadSizes(const FunctionBody& f) {
   s.total = total[0];
   if (!f.has_input(kLengths)) return f.Invalid("seqlens_k is required");
   return s;
+}
+
+// Sets the types of the outputs without the body, for a node that the body accepts. A language model has one in each of its layers, and
+// a plan for each length.
+absl::Status Infer(InferContext& ctx) {
+  const DType type = ctx.input(kQ).dtype;
+  const auto is_static = [&](int i) { return !ctx.has_input(i) || ctx.input(i).IsStatic(); };
+  bool usual = ctx.has_input(kLengths) && ctx.has_input(kTotal) && ctx.constant(kTotal) && !ctx.has_input(kQueryLengths) &&
+               !ctx.has_output(3) && ctx.attrs().Int("sliding_window_cache") == 0 &&
+               ctx.attrs().Text("k_quant_type") == "NONE" && ctx.attrs().Text("v_quant_type") == "NONE" &&
+               (ctx.attrs().Int("do_rotary") == 0 || (ctx.has_input(kCos) && ctx.has_input(kSin)));
+  for (int i : {kQ, kK, kV, kPastKey, kPastValue}) usual = usual && is_static(i);
+  if (!usual) return InferAttention(ctx, kQ);
+  MGE_ASSIGN_OR_RETURN(const Sizes s, ReadSizes(ctx));
+  const Shape rows = {s.batch, s.shared ? 0 : s.queries, s.kv_heads * s.head}, past = {s.batch, s.kv_heads, s.past, s.head};
+  for (const auto& [i, shape] : {std::pair{kK, rows}, {kV, rows}, {kPastKey, past}, {kPastValue, past}}) {
+    if (ctx.has_input(i) && (ctx.input(i).dims != shape || ctx.input(i).dtype != type)) return InferAttention(ctx, kQ);
+  }
+  ctx.SetOutput(0, {.dtype = type, .has_rank = true, .dims = {s.batch, s.queries, s.heads * s.head}});
+  const TensorType cache = {.dtype = type, .has_rank = true, .dims = {s.batch, s.kv_heads, s.rows(), s.head}};
+  for (int i : {1, 2}) ctx.SetOutput(i, cache);
+  return absl::OkStatus();
 }
 
 // Adds the nodes of one GroupQueryAttention.
@@ -260,7 +247,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (f.attrs().Int("sliding_window_cache") != 0) return f.Unsupported("the attribute sliding_window_cache");
   if (f.output(3) != kNone) return f.Unsupported("the output output_qk");
   for (std::string_view name : {"k_quant_type", "v_quant_type"}) {
-    if (f.attrs().Text(name, "NONE") != "NONE") return f.Unsupported(fmt::format("the attribute {}", name));
+    if (f.attrs().Text(name) != "NONE") return f.Unsupported(fmt::format("the attribute {}", name));
   }
   MGE_ASSIGN_OR_RETURN(const Sizes sizes, ReadSizes(f));
   MGE_RETURN_IF_ERROR(Builder(f, sizes).Run());
@@ -297,7 +284,7 @@ MGE_OP(group_query_attention) = {
     .attrs = {{"causal", 1, "not 0: a query sees only earlier keys"},
               {"do_rotary", 0, "not 0: rotates queries and keys"},
               {"k_norm_epsilon", AttrType::kFloat, Presence::kOptional, "absent: qk_norm_epsilon"},
-              {"k_quant_type", AttrType::kText, Presence::kOptional, "absent: NONE"},
+              {"k_quant_type", "NONE", "must be NONE"},
               {"kv_cache_bit_width", 0, "must be 0"},
               {"kv_num_heads", AttrType::kInt, Presence::kRequired, "heads of keys and values"},
               {"local_window_size", -1, "keys that a query sees; -1: all"},
@@ -311,7 +298,7 @@ MGE_OP(group_query_attention) = {
               {"sliding_window_cache", 0, "must be 0"},
               {"smooth_softmax", 0, "not 0: adds 1 to the sum of a softmax"},
               {"softcap", 0.0f, "limits the products to this size; 0: no limit"},
-              {"v_quant_type", AttrType::kText, Presence::kOptional, "absent: NONE"}},
+              {"v_quant_type", "NONE", "must be NONE"}},
     .infer = Infer,
     .eval = EvalByBody,
     .body = Body,

@@ -7,31 +7,47 @@ namespace {
 
 enum Input { kA, kB, kScales, kZeros, kGroups, kBias };
 
+// The sizes of the weights: `blocks` blocks of `block` numbers for each of `columns` columns.
+struct Sizes {
+  explicit Sizes(const Attributes& attrs)
+      : depth(attrs.Int("K")), columns(attrs.Int("N")), bits(attrs.Int("bits")), block(attrs.Int("block_size")) {}
+  bool HasKnownBits() const { return bits == 2 || bits == 4 || bits == 8; }
+  bool InRange() const { return depth > 0 && columns > 0 && block >= 8 && block % 8 == 0; }
+  int64_t blocks() const { return (depth - 1) / block + 1; }
+  Shape bytes() const { return {columns, blocks() * (block / 8) * bits}; }
+  Shape scales() const { return {columns, blocks()}; }
+  Shape packed_zeros() const { return {columns, (blocks() * bits + 7) / 8}; }
+  bool Fit(const Shape& b, const Shape& scale) const {
+    return Elements(b) == Elements(bytes()) && Elements(scale) == Elements(scales());
+  }
+
+  int64_t depth, columns, bits, block;
+};
+
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.type(kB).IsStatic() || !f.type(kScales).IsStatic()) return false;
-  const int64_t depth = f.attrs().Int("K"), columns = f.attrs().Int("N"), bits = f.attrs().Int("bits");
-  const int64_t block = f.attrs().Int("block_size");
-  if (bits != 2 && bits != 4 && bits != 8) return f.Unsupported(fmt::format("the attribute bits = {}", bits));
+  const Sizes sizes(f.attrs());
+  const int64_t depth = sizes.depth, columns = sizes.columns, bits = sizes.bits, block = sizes.block;
+  if (!sizes.HasKnownBits()) return f.Unsupported(fmt::format("the attribute bits = {}", bits));
   if (f.has_input(kGroups)) return f.Unsupported("the input g_idx");
   if (f.attrs().Int("weight_prepacked") != 0) return f.Unsupported("the attribute weight_prepacked");
-  if (depth <= 0 || columns <= 0 || block < 8 || block % 8 != 0) return f.Invalid("K, N or block_size is out of range");
-  const int64_t blocks = (depth - 1) / block + 1;
-  const Shape scales = {columns, blocks};
-  if (Elements(f.dims(kB)) != columns * blocks * (block / 8) * bits || Elements(f.dims(kScales)) != columns * blocks) {
+  if (!sizes.InRange()) return f.Invalid("K, N or block_size is out of range");
+  if (!sizes.Fit(f.dims(kB), f.dims(kScales))) {
     return f.Invalid(fmt::format("B {} does not fit K = {} and N = {}", ShapeText(f.dims(kB)), depth, columns));
   }
+  const int64_t blocks = sizes.blocks();
+  const Shape scales = sizes.scales(), bytes = sizes.bytes();
   const ValueId scale = f.Reshape(f.input(kScales), scales);
-  const Shape bytes = {columns, blocks * (block / 8) * bits};
   const ValueId q = UnpackedBits(f, f.Reshape(f.input(kB), bytes), bytes, bits);
   ValueId weights = kNone;
   if (!f.has_input(kZeros) || f.dtype(kZeros) == DType::kU8) {
     ValueId zero = kNone;
     if (f.has_input(kZeros)) {
-      const int64_t row = (blocks * bits + 7) / 8;
+      const Shape packed = sizes.packed_zeros();
       if (!f.type(kZeros).IsStatic()) return false;
-      if (Elements(f.dims(kZeros)) != columns * row) return f.Invalid("zero_points do not fit K and N");
-      zero = UnpackedBits(f, f.Reshape(f.input(kZeros), {columns, row}), {columns, row}, bits);
-      if (const int64_t spare = row * 8 / bits - blocks; spare > 0) zero = f.Split(zero, {blocks, spare})[0];
+      if (Elements(f.dims(kZeros)) != Elements(packed)) return f.Invalid("zero_points do not fit K and N");
+      zero = UnpackedBits(f, f.Reshape(f.input(kZeros), packed), packed, bits);
+      if (const int64_t spare = packed[1] * 8 / bits - blocks; spare > 0) zero = f.Split(zero, {blocks, spare})[0];
     }
     weights = DequantizedBlocks(f, q, scale, zero, scales, block, bits);
   } else {
@@ -50,29 +66,23 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   return true;
 }
 
-// The body has the type, too, but a language model has this operator in each of its layers, and a plan for each length.
+// The body has the type, too, and refuses the rest. But a language model has this operator in each of its layers, and a plan for each
+// length.
 absl::Status Infer(InferContext& ctx) {
-  const int64_t depth = ctx.attrs().Int("K"), columns = ctx.attrs().Int("N"), bits = ctx.attrs().Int("bits");
-  const int64_t block = ctx.attrs().Int("block_size");
+  const Sizes sizes(ctx.attrs());
   const TensorType &a = ctx.input(kA), &b = ctx.input(kB), &scales = ctx.input(kScales);
-  const bool simple = a.IsStatic() && b.IsStatic() && scales.IsStatic() && !ctx.has_input(kGroups) &&
-                      scales.dtype == a.dtype && !ctx.has_input(kBias) &&
-                      (!ctx.has_input(kZeros) || ctx.input(kZeros).IsStatic());
-  if (!simple || a.dims.size() < 2 || a.dims.back() != depth || depth <= 0 || columns <= 0 || block < 8 || block % 8 != 0 ||
-      (bits != 2 && bits != 4 && bits != 8)) {
-    return InferByBody(ctx);
-  }
-  const int64_t blocks = (depth - 1) / block + 1;
-  bool fits = Elements(b.dims) == columns * blocks * (block / 8) * bits && Elements(scales.dims) == columns * blocks;
-  if (ctx.has_input(kZeros)) {
+  bool usual = a.IsStatic() && b.IsStatic() && scales.IsStatic() && scales.dtype == a.dtype && !ctx.has_input(kGroups) &&
+               !ctx.has_input(kBias) && ctx.attrs().Int("weight_prepacked") == 0 && sizes.HasKnownBits() &&
+               sizes.InRange() && a.dims.size() >= 2 && a.dims.back() == sizes.depth && sizes.Fit(b.dims, scales.dims);
+  if (usual && ctx.has_input(kZeros)) {
     const TensorType& zeros = ctx.input(kZeros);
     const bool packed = zeros.dtype == DType::kU8;
-    fits = fits && (packed || zeros.dtype == a.dtype) &&
-           Elements(zeros.dims) == columns * (packed ? (blocks * bits + 7) / 8 : blocks);
+    usual = zeros.IsStatic() && (packed || zeros.dtype == a.dtype) &&
+            Elements(zeros.dims) == Elements(packed ? sizes.packed_zeros() : sizes.scales());
   }
-  if (!fits || ctx.attrs().Int("weight_prepacked") != 0) return InferByBody(ctx);
+  if (!usual) return InferByBody(ctx);
   TensorType y = {.dtype = a.dtype, .has_rank = true, .dims = a.dims};
-  y.dims.back() = columns;
+  y.dims.back() = sizes.columns;
   ctx.SetOutput(0, std::move(y));
   return absl::OkStatus();
 }
