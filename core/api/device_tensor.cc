@@ -24,7 +24,7 @@ using mge::api::Wrap;
 namespace {
 
 absl::Status CheckType(std::string_view function, mge_dtype dtype) {
-  if (dtype > 0 && mge::kAnyType.Contains(static_cast<DType>(dtype))) return absl::OkStatus();
+  if (mge::api::IsElementType(dtype)) return absl::OkStatus();
   return mge::Fail(mge::errors::kApiMisuse, fmt::format("{}: dtype {} is not an element type", function, dtype));
 }
 

@@ -144,6 +144,7 @@ mge_status* NullAmong(std::string_view function, std::initializer_list<Argument>
 
 mge_string* NewString(std::string text);
 mge_tensor* NewTensor(Tensor tensor);
+bool IsElementType(mge_dtype dtype);  // strings included
 
 // Returns the context of this thread: see mge_device_current. Defined in context.cc.
 absl::StatusOr<Context> CurrentContextOf(Runtime& runtime);

@@ -11,8 +11,6 @@
 #include "core/kvstore/data_parallel.h"
 #include "fmt/format.h"
 
-using mge::api::Misuse;
-
 namespace {
 
 absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
@@ -127,7 +125,7 @@ absl::StatusOr<Source> SourceOf(const mge_model_source& given, std::shared_ptr<c
   }
   Source out;
   out.owner = released;
-  if (given.path && !*given.path) return mge::Fail(mge::errors::kApiMisuse, "the path of mge_model_source is empty");
+  if (given.path && !*given.path) return mge::Fail(mge::errors::kApiMisuse, "the path of the model is empty or NULL");
   if (given.path) out.path = given.path;
   if (given.data) out.bytes = {static_cast<const std::byte*>(given.data), static_cast<size_t>(given.size)};
   if (given.read) {
@@ -153,16 +151,12 @@ absl::StatusOr<Source> SourceOf(const mge_model_source& given, std::shared_ptr<c
 
 }  // namespace
 
-mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options,
-                             mge_session** out) try {
-  MGE_API_ASSIGN_OR_RETURN(const mge_session_options given, Known(options));
-  auto progress = mge::api::CallAtEnd(given.progress_release, given.progress_state);
-  MGE_API_NEEDS({"runtime", runtime}, {"path", path}, {"out", out});
-  if (!*path) return Misuse("mge_session_load", "the path is empty");
-  MGE_API_ASSIGN_OR_RETURN(*out, NewSession(*runtime, given, std::move(progress), {.path = path}));
-  return nullptr;
+mge_status* mge_session_load(mge_runtime* runtime, const char* path, const mge_session_options* options, mge_session** out) {
+  mge_model_source source;
+  mge_model_source_init(&source);
+  source.path = path ? path : "";
+  return mge_session_load_from(runtime, &source, options, out);
 }
-MGE_API_CATCH
 
 mge_status* mge_session_load_from(mge_runtime* runtime, const mge_model_source* source, const mge_session_options* options,
                                   mge_session** out) try {

@@ -12,13 +12,12 @@
 using mge::DType;
 using mge::Shape;
 using mge::Tensor;
+using mge::api::IsElementType;
 using mge::api::Misuse;
 using mge::api::NewTensor;
 using mge::api::Wrap;
 
 namespace {
-
-bool IsElementType(mge_dtype dtype) { return mge::kAnyType.Contains(static_cast<DType>(dtype)) && dtype > 0; }
 
 // Splits "file.npz:name" into the path and the name, which is "" if there is none.
 std::pair<std::string, std::string> SplitMember(const std::string& path) {
@@ -42,6 +41,8 @@ Format FormatOf(const std::string& path, mge::Bytes bytes) {
 }
 
 }  // namespace
+
+bool mge::api::IsElementType(mge_dtype dtype) { return dtype > 0 && kAnyType.Contains(static_cast<DType>(dtype)); }
 
 mge_tensor* mge::api::NewTensor(Tensor tensor) {
   auto* out = new mge_tensor;
