@@ -95,7 +95,7 @@ Case RunCase(const Globals& globals, Runtime& runtime, const fs::path& folder, c
     for (size_t i = 0; i < expected.size(); ++i) {
       std::string difference = Sentence(Compare(outputs[i], expected[i], o.tolerance));
       if (difference.empty()) continue;
-      c.reason = fmt::format("output '{}' of {}: {}", session.output_name(i), data.filename().string(), difference);
+      c.reason = fmt::format("output '{}' of {}: {}", session.output(i).name(), data.filename().string(), difference);
       c.error = errors::kMismatch.id;
       return c;
     }

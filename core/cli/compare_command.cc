@@ -91,7 +91,7 @@ Status RunHere(const Task& task, const Globals& globals, const std::string& mode
   if (Status s = OpenModel(globals, model, &runtime, &session, task.o.skip, outputs); !s.ok()) return s;
   std::vector<const Tensor*> inputs;
   for (size_t i = 0; i < session.input_count(); ++i) {
-    auto same = std::find(task.input_names.begin(), task.input_names.end(), session.input_name(i));
+    auto same = std::find(task.input_names.begin(), task.input_names.end(), session.input(i).name());
     const size_t place = same == task.input_names.end() ? i : static_cast<size_t>(same - task.input_names.begin());
     if (place < task.inputs.size()) inputs.push_back(&task.inputs[place]);
   }
@@ -100,7 +100,7 @@ Status RunHere(const Task& task, const Globals& globals, const std::string& mode
   out->title = fmt::format("{} on {}", model, DeviceOf(session, inputs));
   out->values.clear();
   for (size_t i = 0; i < results.size(); ++i) {
-    const std::string name = outputs.empty() ? std::string(session.output_name(i)) : outputs[i];
+    const std::string name = outputs.empty() ? std::string(session.output(i).name()) : outputs[i];
     out->values.push_back({name, std::move(results[i])});
   }
   return {};
@@ -217,7 +217,7 @@ int RunCompare(const Globals& globals, const CompareOptions& o) {
     return Report(globals, s);
   }
   if (usage) return usage;
-  for (size_t i = 0; i < session.input_count(); ++i) task.input_names.emplace_back(session.input_name(i));
+  for (size_t i = 0; i < session.input_count(); ++i) task.input_names.emplace_back(session.input(i).name());
   task.threads = session.threads();
   session = Session();
 

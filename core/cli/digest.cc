@@ -43,7 +43,7 @@ Status Add(const Tensor& value, Sha256& hash) {
 Status DigestOf(const Session& session, const std::vector<Tensor>& outputs, std::string* out) {
   Sha256 hash;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    AddText(session.output_name(i), hash);
+    AddText(session.output(i).name(), hash);
     if (Status s = Add(outputs[i], hash); !s.ok()) return s;
   }
   *out = hash.Digest();

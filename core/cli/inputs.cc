@@ -131,7 +131,7 @@ Status MakeVariant(const Globals& globals, const Session& session, const InputOp
   const size_t count = session.input_count();
   std::vector<std::string> names, files, shapes, given = options.files;
   std::string archive;
-  for (size_t i = 0; i < count; ++i) names.emplace_back(session.input_name(i));
+  for (size_t i = 0; i < count; ++i) names.emplace_back(session.input(i).name());
   if ((*usage_error = ReplaceArchives(globals, names, &given, &archive))) return {};
   if ((*usage_error = Assign(globals, names, given, "--input", &files))) return {};
   if ((*usage_error = Assign(globals, names, options.shapes, "--shape", &shapes))) return {};
@@ -210,7 +210,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   if (!first.ok()) {
     why = fmt::format("the model fails for the first values ({})", Escape(first.title()));
   } else if (const size_t nan = FirstWithNan(outputs); nan != std::string::npos) {
-    why = fmt::format("output '{}' holds NaN for the first values", Escape(session.output_name(nan)));
+    why = fmt::format("output '{}' holds NaN for the first values", Escape(session.output(nan).name()));
   } else {
     return {};
   }
@@ -235,7 +235,7 @@ Status MakeInputsAndRun(const Globals& globals, Session& session, const InputOpt
   PrintMessage(globals,
                fmt::format("output '{}' holds NaN for all generated values for which the model runs; give real ones "
                            "with --input",
-                           Escape(session.output_name(FirstWithNan(outputs)))));
+                           Escape(session.output(FirstWithNan(outputs)).name())));
   return {};
 }
 

@@ -77,8 +77,8 @@ std::vector<std::string> FileNames(const Session& session) {
   std::set<std::string> taken;
   for (const bool unchanged : {true, false}) {  // names that need no change come first
     for (size_t i = 0; i < names.size(); ++i) {
-      const std::string plain = PlainName(session.output_name(i));
-      if ((plain == session.output_name(i)) != unchanged) continue;
+      const std::string plain = PlainName(session.output(i).name());
+      if ((plain == session.output(i).name()) != unchanged) continue;
       names[i] = plain + ".npy";
       for (int number = 2; !taken.insert(names[i]).second; ++number) names[i] = fmt::format("{}_{}.npy", plain, number);
     }
@@ -142,7 +142,7 @@ int RunModel(const Globals& globals, const RunOptions& o) {
   }
   bool differs = false;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    std::string name(session.output_name(i));
+    std::string name(session.output(i).name());
     Json row = {{"name", name}, {"type", TypeText(outputs[i])}, {"values", ShowSummary(outputs[i])}};
     std::string look = ShowSummary(outputs[i]);
     if (!o.output_dir.empty() && outputs[i].kind() == MGE_VALUE_TENSOR) {

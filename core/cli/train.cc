@@ -144,7 +144,7 @@ Status Validate(const Globals& globals, const TrainOptions& o, const TrainingDat
 // Returns the index of the model's output that is compared with the labels. Output 0 of a training session is the loss.
 size_t ComparedOutput(const Session& session, const std::string& name) {
   for (size_t i = 1; i < session.output_count(); ++i) {
-    if (session.output_name(i) == name) return i - 1;
+    if (session.output(i).name() == name) return i - 1;
   }
   return 0;
 }
@@ -196,7 +196,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (!read.ok()) return Report(globals, read);
   if (usage) return usage;
   const size_t output = ComparedOutput(session, o.training.loss_output);
-  const auto scores = session.output_dims(output + 1);
+  const auto scores = session.output(output + 1).dims();
   const Tensor& labels = data.arrays().back();
   const size_t axis = classifies && scores.size() >= 2 ? ClassAxis(o, scores, labels.dims()) : 0;
   if (axis > 0) TellIgnoredLabels(globals, scores[axis], labels);

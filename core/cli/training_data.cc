@@ -12,7 +12,7 @@ namespace mge::cli {
 Status TrainingData::Read(const Globals& globals, const Session& session, size_t count, const std::string& archive,
                           const std::vector<std::string>& files, TrainingData* out, int* usage) {
   std::vector<std::string> names, paths(count);
-  for (size_t i = 0; i < count; ++i) names.emplace_back(session.input_name(i));
+  for (size_t i = 0; i < count; ++i) names.emplace_back(session.input(i).name());
   for (const std::string& text : files) {
     const size_t at = text.find('=');
     const auto name = std::ranges::find(names, text.substr(0, at));

@@ -27,7 +27,7 @@ struct Outcome {
 bool IsLarge(const Session& session) {
   for (size_t i = 0; i < session.input_count(); ++i) {
     double elements = 1;
-    for (int64_t d : session.input_dims(i)) elements *= static_cast<double>(std::max<int64_t>(d, 1));
+    for (int64_t d : session.input(i).dims()) elements *= static_cast<double>(std::max<int64_t>(d, 1));
     if (elements > kMaxElements) return true;
   }
   return false;

@@ -186,6 +186,23 @@ struct ModelSource {
   std::function<void()> release = nullptr;  // called once when nothing uses `data` and `files` any more, also on failure
 };
 
+// An input or output of a session: what the model declares, and for an output also what follows. Nothing is known of a value that
+// does not exist. The views are valid as long as the session.
+class ValueFacts {
+ public:
+  explicit ValueFacts(const mge_value_facts& raw) : raw_(raw) {}
+  std::string_view name() const { return internal::TextOrEmpty(raw_.name); }
+  int kind() const { return raw_.kind; }            // MGE_VALUE_...
+  int part_kind() const { return raw_.part_kind; }  // of an optional or a sequence
+  mge_dtype dtype() const { return raw_.dtype; }
+  int rank() const { return raw_.rank; }                                                                 // -1: unknown
+  Tensor::Dims dims() const { return {raw_.dims, static_cast<size_t>(raw_.rank > 0 ? raw_.rank : 0)}; }  // -1: unknown
+  std::string_view dim_name(size_t axis) const { return axis < dims().size() ? raw_.dim_names[axis] : std::string_view(); }
+
+ private:
+  mge_value_facts raw_;
+};
+
 // A loaded model. Run() may be called from several threads at once.
 class Session : public internal::Owner<mge_session, mge_session_release> {
  public:
@@ -223,24 +240,8 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
 
   size_t input_count() const { return mge_session_input_count(get()); }
   size_t output_count() const { return mge_session_output_count(get()); }
-  // Facts that the model declares, and for outputs also those that follow: kind (MGE_VALUE_...), element type, rank (-1: unknown),
-  // dimensions (-1: unknown) and their names. Nothing is known of a value that does not exist.
-  mge_value_facts input(size_t i) const { return Facts(mge_session_input, i); }
-  mge_value_facts output(size_t i) const { return Facts(mge_session_output, i); }
-  std::string_view input_name(size_t i) const { return internal::TextOrEmpty(input(i).name); }
-  int input_kind(size_t i) const { return input(i).kind; }
-  int input_part_kind(size_t i) const { return input(i).part_kind; }  // of an optional or a sequence
-  mge_dtype input_dtype(size_t i) const { return input(i).dtype; }
-  int input_rank(size_t i) const { return input(i).rank; }
-  Tensor::Dims input_dims(size_t i) const { return Dims(input(i).dims, input_rank(i)); }
-  std::string_view input_dim_name(size_t i, size_t axis) const { return DimName(input(i), axis); }
-  std::string_view output_name(size_t i) const { return internal::TextOrEmpty(output(i).name); }
-  int output_kind(size_t i) const { return output(i).kind; }
-  int output_part_kind(size_t i) const { return output(i).part_kind; }  // of an optional or a sequence
-  mge_dtype output_dtype(size_t i) const { return output(i).dtype; }
-  int output_rank(size_t i) const { return output(i).rank; }
-  Tensor::Dims output_dims(size_t i) const { return Dims(output(i).dims, output_rank(i)); }
-  std::string_view output_dim_name(size_t i, size_t axis) const { return DimName(output(i), axis); }
+  ValueFacts input(size_t i) const { return Facts(mge_session_input, i); }
+  ValueFacts output(size_t i) const { return Facts(mge_session_output, i); }
 
   // Key and value pairs that the model's author added.
   size_t metadata_count() const { return mge_session_metadata_count(get()); }
@@ -375,16 +376,12 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     (*static_cast<Progress*>(progress))(stage, done, total);
   }
   template <typename F>
-  mge_value_facts Facts(F describe, size_t i) const {
+  ValueFacts Facts(F describe, size_t i) const {
     mge_value_facts facts;
     mge_value_facts_init(&facts);
     if (!Status(describe(get(), i, &facts)).ok()) facts.rank = -1;
-    return facts;
+    return ValueFacts(facts);
   }
-  static std::string_view DimName(const mge_value_facts& facts, size_t axis) {
-    return axis < static_cast<size_t>(facts.rank > 0 ? facts.rank : 0) ? facts.dim_names[axis] : std::string_view();
-  }
-  static Tensor::Dims Dims(const int64_t* dims, int rank) { return {dims, static_cast<size_t>(rank > 0 ? rank : 0)}; }
   static void CallDone(void* state, mge_status* status, mge_tensor** outputs, size_t count) {
     const std::unique_ptr<RunOptions::Done> done(static_cast<RunOptions::Done*>(state));
     if (Status s(status); !s.ok()) return (*done)(s);

@@ -23,8 +23,8 @@ class ApiProfile : public testing::Test {
     Status loaded = Session::Load(runtime_, MGE_SOURCE_DIR "/packaging/digits/digits.onnx", on_host).MoveTo(session_);
     ASSERT_TRUE(loaded.ok()) << loaded.text();
     std::vector<int64_t> dims;
-    for (int64_t d : session_.input_dims(0)) dims.push_back(d < 0 ? 1 : d);
-    ASSERT_TRUE(Tensor::Create(session_.input_dtype(0), dims).MoveTo(input_).ok());
+    for (int64_t d : session_.input(0).dims()) dims.push_back(d < 0 ? 1 : d);
+    ASSERT_TRUE(Tensor::Create(session_.input(0).dtype(), dims).MoveTo(input_).ok());
   }
   json Report(const Profile& profile, const std::string& format) {
     std::string text;

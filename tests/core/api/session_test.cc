@@ -38,17 +38,17 @@ class PublicSession : public testing::Test {
 TEST_F(PublicSession, DescribesOutputsAsItDescribesInputs) {
   Session session;
   ASSERT_TRUE(Load(&session).ok());
-  EXPECT_EQ(session.output_dtype(0), MGE_DTYPE_F32);
-  EXPECT_EQ(session.output_kind(0), MGE_VALUE_TENSOR);
-  EXPECT_EQ(session.output_rank(0), 2);
-  EXPECT_THAT(session.output_dims(0), ElementsAre(-1, 2));
-  EXPECT_EQ(session.output_dim_name(0, 0), "batch");
-  EXPECT_EQ(session.output_dim_name(0, 1), "");
-  EXPECT_EQ(session.input_kind(1), MGE_VALUE_TENSOR);
-  EXPECT_EQ(session.input_dim_name(0, 0), "batch");
-  EXPECT_EQ(session.input_dim_name(0, 9), "");
-  EXPECT_EQ(session.output_dtype(9), MGE_DTYPE_UNDEFINED);
-  EXPECT_EQ(session.output_rank(9), -1);
+  EXPECT_EQ(session.output(0).dtype(), MGE_DTYPE_F32);
+  EXPECT_EQ(session.output(0).kind(), MGE_VALUE_TENSOR);
+  EXPECT_EQ(session.output(0).rank(), 2);
+  EXPECT_THAT(session.output(0).dims(), ElementsAre(-1, 2));
+  EXPECT_EQ(session.output(0).dim_name(0), "batch");
+  EXPECT_EQ(session.output(0).dim_name(1), "");
+  EXPECT_EQ(session.input(1).kind(), MGE_VALUE_TENSOR);
+  EXPECT_EQ(session.input(0).dim_name(0), "batch");
+  EXPECT_EQ(session.input(0).dim_name(9), "");
+  EXPECT_EQ(session.output(9).dtype(), MGE_DTYPE_UNDEFINED);
+  EXPECT_EQ(session.output(9).rank(), -1);
   ASSERT_EQ(session.metadata_count(), 1u);
   EXPECT_EQ(session.metadata_key(0), "author");
   EXPECT_EQ(session.metadata_value(0), "me");
@@ -96,7 +96,7 @@ TEST_F(PublicSession, ReturnsMapsAsKeysAndValues) {
   model_ = api_models::LabelledScores();
   Session session;
   ASSERT_TRUE(Load(&session).ok());
-  EXPECT_EQ(session.output_kind(0), MGE_VALUE_SEQUENCE);
+  EXPECT_EQ(session.output(0).kind(), MGE_VALUE_SEQUENCE);
   Tensor scores, map, keys, values;
   ASSERT_TRUE(Tensor::Of<float>({2, 2}, {0.25f, 0.75f, 1, 0}).MoveTo(scores).ok());
   std::vector<Tensor> out;
@@ -120,7 +120,7 @@ TEST_F(PublicSession, ReturnsIntermediateValuesAsOutputs) {
   std::vector<Tensor> out;
   s = session.Run({&x_, &bad_}, out);  // z is not computed
   ASSERT_TRUE(s.ok()) << s.text();
-  EXPECT_EQ(session.output_name(0), "t");
+  EXPECT_EQ(session.output(0).name(), "t");
   EXPECT_THAT(out[0].data<float>(), ElementsAre(0, 4));
   EXPECT_THAT(out[1].data<float>(), ElementsAre(0, -4));
   EXPECT_THAT(std::string(Load(&session, {.outputs = {"tt"}}).text()), HasSubstr("no value 'tt'"));

@@ -147,7 +147,7 @@ TEST_F(TrainingSession, GivesTheLabelsTheNameOfTheOptions) {
   options.training->labels_name = "target";
   Session session;
   ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(session).ok());
-  EXPECT_EQ(session.input_name(1), "target");
+  EXPECT_EQ(session.input(1).name(), "target");
   EXPECT_EQ(Step(session), 6.25f);
   for (const char* taken : {"x", "learning_rate"}) {
     options.training->labels_name = taken;
@@ -180,7 +180,7 @@ TEST_F(TrainingSession, ReportsTheMemoryOfAStepThatComputesOnlyTheLoss) {
   ASSERT_TRUE(Tensor::Of<float>({1, 1}, {0}).MoveTo(labels).ok());
   ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}).MoveTo(rate).ok());
   std::vector<Tensor> outputs;
-  const std::string loss(session.output_name(0));
+  const std::string loss(session.output(0).name());
   ASSERT_TRUE(session.Run({&x, &labels, &rate}, outputs, {.output_names = {loss}}).ok());
   ASSERT_TRUE(session.Memory().MoveTo(facts).ok());
   const uint32_t steps = facts.steps;

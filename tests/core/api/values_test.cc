@@ -96,8 +96,8 @@ TEST_F(PublicValues, OfPartsThatMustNotBeWrittenMustNotBeWrittenEither) {
 TEST_F(PublicValues, AreInputsOfTheDeclaredKind) {
   const std::string model = api_models::SequenceLength();
   Session session = Load(model);
-  EXPECT_EQ(session.input_kind(0), MGE_VALUE_SEQUENCE);
-  EXPECT_EQ(session.input_part_kind(0), MGE_VALUE_TENSOR);
+  EXPECT_EQ(session.input(0).kind(), MGE_VALUE_SEQUENCE);
+  EXPECT_EQ(session.input(0).part_kind(), MGE_VALUE_TENSOR);
   const Tensor a = Floats({1, 2}), i = Ints({1});
   Tensor two, none, wrong;
   ASSERT_TRUE(Tensor::OfParts(MGE_VALUE_SEQUENCE, {&a, &a}).MoveTo(two).ok());
@@ -117,7 +117,7 @@ TEST_F(PublicValues, AreInputsOfTheDeclaredKind) {
 TEST_F(PublicValues, OfMapsWithTheSameKeysAreATable) {
   const std::string model = api_models::LabelledScores();
   Session session = Load(model);
-  EXPECT_EQ(session.output_part_kind(0), MGE_VALUE_MAP);
+  EXPECT_EQ(session.output(0).part_kind(), MGE_VALUE_MAP);
   Tensor scores;
   ASSERT_TRUE(Tensor::Of<float>({3, 2}, {1, 2, 3, 4, 5, 6}).MoveTo(scores).ok());
   std::vector<Tensor> out;
