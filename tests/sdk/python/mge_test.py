@@ -523,63 +523,6 @@ class Eager(unittest.TestCase):
             self.assertLessEqual(report["peak_bytes"], 480000)
 
 
-class ModelsInMemory(unittest.TestCase):
-    MODEL = (SOURCES / "packaging" / "digits" / "digits.onnx")
-
-    def test_are_read_from_objects_with_read(self):
-        expected = mge.Session(self.MODEL).run(images()[:2])
-        with open(self.MODEL, "rb") as file:
-            session = mge.Session(file)
-        for name, array in session.run(images()[:2]).items():
-            np.testing.assert_array_equal(array, expected[name])
-
-    def test_may_have_hundreds_of_inputs_and_outputs(self):
-        def message(number, *parts):
-            body, size = b"".join(parts), b""
-            length = len(body)
-            while length > 127:
-                size, length = size + bytes([length & 127 | 128]), length >> 7
-            return bytes([number << 3 | 2]) + size + bytes([length]) + body
-
-        def value(name):
-            return message(1, name) + message(2, message(1, b"\x08\x01", message(2, message(1, b"\x08\x02"))))
-
-        for count in (17, 100, 600):  # the caches of a language model are two inputs and two outputs for each layer
-            names = [(b"x%d" % i, b"y%d" % i) for i in range(count)]
-            graph = b"".join(message(1, message(1, x), message(2, y), message(4, b"Neg")) for x, y in names) + message(2, b"g")
-            graph += b"".join(message(11, value(x)) + message(12, value(y)) for x, y in names)
-            session = mge.Session(b"\x08\x08" + message(7, graph) + message(8, b"\x10\x0d"))
-            inputs = {x.decode(): np.array([i, -i], np.float32) for i, (x, _) in enumerate(names)}
-            for _ in range(3):
-                out = session.run(inputs)
-                for i in range(count):
-                    np.testing.assert_array_equal(out[f"y{i}"], [-i, i])
-
-    def test_have_external_data_in_memory_or_in_a_folder(self):
-        # y = x + w, whose w is in the file "w.bin"
-        def message(number, *parts):
-            body = b"".join(parts)
-            return bytes([number << 3 | 2, len(body)]) + body
-
-        def entry(key, value):
-            return message(1, key) + message(2, value)
-
-        def value(name):
-            return message(1, name) + message(2, message(1, b"\x08\x01", message(2, message(1, b"\x08\x02"))))
-
-        weight = b"\x08\x02\x10\x01" + message(8, b"w") + message(13, entry(b"location", b"w.bin")) + b"\x70\x01"
-        graph = (message(1, message(1, b"x"), message(1, b"w"), message(2, b"y"), message(4, b"Add")) + message(2, b"g") +
-                 message(5, weight) + message(11, value(b"x")) + message(12, value(b"y")))
-        model = b"\x08\x08" + message(7, graph) + message(8, b"\x10\x0d")
-        data, x = np.array([1, 2], np.float32), np.array([10, 20], np.float32)
-        with self.assertRaisesRegex(mge.Error, "w.bin"):
-            mge.Session(model)
-        np.testing.assert_array_equal(mge.Session(model, files={"w.bin": data.tobytes()}).run(x)["y"], [11, 22])
-        with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "w.bin").write_bytes(data.tobytes())
-            np.testing.assert_array_equal(mge.Session(model, data_folder=folder).run(x)["y"], [11, 22])
-
-
 class Libraries(unittest.TestCase):
     def test_are_those_of_the_environment(self):
         show = "import mge; print([l.split()[-1] for l in open('/proc/self/maps') if 'libmge' in l][0])"
