@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/effects.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mge {
+
+bool HasBody(const Node& node) {
+  return std::any_of(node.attrs.begin(), node.attrs.end(),
+                     [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
+}
 
 const OpDef& PlainForm(const OpDef& def) {
   MGE_CHECK(def.Is(kAccumulates));

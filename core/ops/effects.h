@@ -12,6 +12,8 @@ constexpr bool IsCollective(const OpDef& def) { return def.Is(kAllReduce) || def
 constexpr bool IsUpdate(const OpDef& def) { return def.Is(kAssigns) || def.Is(kAccumulates); }
 // Returns whether the planner may fold and merge such nodes.
 constexpr bool IsPure(const OpDef& def) { return !def.Is(kRandom) && !IsCollective(def) && !IsUpdate(def); }
+// Returns whether an attribute of the node is a body, as those of If and Loop.
+bool HasBody(const Node& node);
 
 // Returns the operator without side effects that computes the output of an accumulating node from the same inputs.
 const OpDef& PlainForm(const OpDef& def);

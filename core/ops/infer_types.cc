@@ -9,7 +9,12 @@
 // have known elements and its outputs are small, the node's evaluator computes the outputs. Later shape rules use these
 // elements. The node's attributes are then written in their normal form. Bodies are inferred as copies with the types that
 // the operator passes in; the operator may repeat that with wider types.
+//
+// For other sizes of the inputs (SizeInference), visits the nodes in the same order, but infers only those that read a value
+// whose type or elements changed. It begins with the types and attributes of the pattern, since those of other sizes would
+// contradict the new ones.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -17,10 +22,11 @@
 #include "core/ops/known_values.h"
 #include "core/ops/op.h"
 #include "core/ops/schema.h"
+#include "core/ops/size_inference.h"
 #include "fmt/format.h"
 
 namespace mge {
-namespace {
+namespace inference {
 
 constexpr int64_t kSmall = 1024;              // maximum number of elements of a known value
 constexpr int64_t kSmallBytes = 64 << 10;     // maximum memory for the computation of a known value
@@ -47,11 +53,6 @@ class SmallAllocator : public HostAllocator {
 };
 
 bool IsSmall(const Tensor& t) { return t.defined() && t.elements() <= kSmall && kFixedSize.Contains(t.dtype()); }
-
-bool HasBody(const Node& node) {
-  return std::any_of(node.attrs.begin(), node.attrs.end(),
-                     [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
-}
 
 // Merges an inferred type into the declared type of `v`. Fails with kInvalidGraph if they contradict each other.
 absl::Status MergeInto(Value& v, const TensorType& type, ValueKind kind) {
@@ -86,13 +87,14 @@ class Inference {
   Inference(Graph& graph, Budget& budget) : graph_(graph), budget_(budget) {}
 
   absl::Status Run();
+  // Infers the types of one node's outputs. The inputs must have theirs.
+  absl::Status InferNode(NodeId id);
 
   std::vector<Tensor>& known() { return known_; }
 
  private:
   class Context;
 
-  absl::Status InferNode(NodeId id);
   void Learn(const Node& node);
 
   Graph& graph_;
@@ -250,10 +252,13 @@ absl::Status Inference::Run() {
   return absl::OkStatus();
 }
 
-}  // namespace
+}  // namespace inference
+
+using inference::Budget;
+using inference::Inference;
 
 std::vector<Tensor> EvaluateSmall(const Node& node, std::span<const HostValue> inputs, int64_t max_bytes) {
-  SmallAllocator allocator(max_bytes);
+  inference::SmallAllocator allocator(max_bytes);
   absl::StatusOr<std::vector<HostValue>> results = Evaluate(node, inputs, allocator);
   std::vector<Tensor> out;
   if (!results.ok()) return out;  // not an error here: the run reports it if the node runs
@@ -272,6 +277,85 @@ absl::Status InferKnownValues(Graph& graph, std::vector<Tensor>* known, const St
 absl::Status InferTypes(Graph& graph, const StopCheck& stop) {
   std::vector<Tensor> known;
   return InferKnownValues(graph, &known, stop);
+}
+
+namespace {
+
+bool SameElements(const Tensor& a, const Tensor& b) {
+  if (a.defined() != b.defined()) return false;
+  return !a.defined() || (a.dtype() == b.dtype() && a.shape() == b.shape() &&
+                          std::memcmp(a.data(), b.data(), static_cast<size_t>(a.bytes())) == 0);
+}
+
+}  // namespace
+
+struct SizeInference::State {
+  State(Graph& graph, std::vector<NodeId> sorted)
+      : inference(graph, budget), order(std::move(sorted)), changed(static_cast<size_t>(graph.value_count())) {}
+  StopCheck none;
+  Budget budget = {.stop = none};
+  Inference inference;
+  std::vector<NodeId> order;
+  std::vector<bool> changed;  // by value
+};
+
+SizeInference::SizeInference(std::shared_ptr<const Graph> pattern) : pattern_(std::move(pattern)), sized_(*pattern_) {}
+SizeInference::~SizeInference() = default;
+
+const std::vector<Tensor>& SizeInference::known() const { return state_->inference.known(); }
+
+absl::Status SizeInference::SetInputs(std::span<const Shape> shapes, const StopCheck& stop) {
+  changed_values_.clear();
+  changed_nodes_.clear();
+  std::unique_ptr<State> state = std::move(state_);
+  const bool first = !state;
+  if (first) {
+    sized_ = *pattern_;
+    MGE_ASSIGN_OR_RETURN(std::vector<NodeId> order, sized_.TopologicalOrder());
+    state = std::make_unique<State>(sized_, std::move(order));
+    state->inference.known().resize(static_cast<size_t>(sized_.value_count()));
+  }
+  state->budget.body_nodes = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    TensorType& type = sized_.value(sized_.inputs()[i]).type;
+    if (type.dims == shapes[i]) continue;
+    type.dims = shapes[i];
+    changed_values_.push_back(sized_.inputs()[i]);
+    state->changed[sized_.inputs()[i]] = true;
+  }
+  std::vector<Tensor>& known = state->inference.known();
+  const auto reached = [&](const std::vector<ValueId>& values) {
+    return std::any_of(values.begin(), values.end(), [&](ValueId v) { return v != kNone && state->changed[v]; });
+  };
+  for (const NodeId id : state->order) {
+    Node& node = sized_.node(id);
+    if (!first && !reached(node.inputs) && !reached(node.captures)) continue;
+    if (stop) MGE_RETURN_IF_ERROR(stop());
+    std::vector<std::pair<TensorType, Tensor>> before;
+    for (const ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      Value& value = sized_.value(v);
+      before.emplace_back(std::move(value.type), std::exchange(known[v], Tensor()));
+      value.type = pattern_->value(v).type;
+      value.kind = pattern_->value(v).kind;
+    }
+    if (node.def->normalize || HasBody(node)) {
+      node.attrs = pattern_->node(id).attrs;
+      changed_nodes_.push_back(id);
+    }
+    MGE_RETURN_IF_ERROR(AddWhere(state->inference.InferNode(id), NodePlace(node)));
+    size_t k = 0;
+    for (const ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      const auto& [type, elements] = before[k++];
+      if (!first && type.dims == sized_.value(v).type.dims && SameElements(elements, known[v])) continue;
+      state->changed[v] = true;
+      changed_values_.push_back(v);
+    }
+  }
+  for (const ValueId v : changed_values_) state->changed[v] = false;
+  state_ = std::move(state);
+  return absl::OkStatus();
 }
 
 }  // namespace mge

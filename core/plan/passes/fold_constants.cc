@@ -20,11 +20,6 @@ namespace {
 // The size limit of a folded value, in bytes. A larger value stays a node.
 constexpr int64_t kMaxFoldedBytes = int64_t{1} << 30;
 
-bool HasBody(const Node& node) {
-  return std::any_of(node.attrs.begin(), node.attrs.end(),
-                     [](const auto& item) { return std::holds_alternative<GraphPtr>(item.second); });
-}
-
 bool Foldable(const Graph& graph, const Node& node) {
   if (node.dead || !node.def || !node.def->eval || !IsPure(*node.def) || HasBody(node)) return false;
   for (ValueId v : node.outputs) {
