@@ -154,19 +154,46 @@ class Benchmark {
       return s.ok() && on_device_ ? CopyToHost(outputs_, &copies) : std::move(s);
     };
     const std::vector<Tensor>& host_outputs = on_device_ ? copies : outputs_;
+    std::vector<InputOptions> sizes;
+    if (int usage = EachRun(globals_, o_.inputs, &sizes)) return usage;
     int usage = 0;
-    if (Status s = MakeInputsAndRun(globals_, session_, o_.inputs, run, host_outputs, &inputs_, &usage, &input_facts_);
+    if (Status s = MakeInputsAndRun(globals_, session_, sizes[0], run, host_outputs, &inputs_, &usage, &input_facts_);
         !s.ok()) {
       return Report(globals_, s);
     }
     if (usage) return usage;
+    if (int code = MakeOtherSizes(sizes); code != kExitOk) return code;
     for (int64_t i = 1; i < o_.warm; ++i) {  // the first one was above
-      if (Status s = session_.Run(in_, outputs_); !s.ok()) return Report(globals_, s);
+      if (Status s = RunNext(); !s.ok()) return Report(globals_, s);
     }
     return kExitOk;
   }
 
-  // Outputs of known size are written to the same memory in every run.
+  // Makes the inputs of the other sizes, if a shape has a list of them.
+  int MakeOtherSizes(const std::vector<InputOptions>& sizes) {
+    if (sizes.size() > 1 && on_device_)
+      return ReportUsage(globals_, "--io device: a shape has a list of sizes", "use --io host");
+    other_sizes_.resize(sizes.size() - 1);
+    for (size_t i = 1; i < sizes.size(); ++i) {
+      int usage = 0;
+      if (Status s = MakeInputs(globals_, session_, sizes[i], &other_sizes_[i - 1], &usage); !s.ok()) {
+        return Report(globals_, s);
+      }
+      if (usage) return usage;
+    }
+    return kExitOk;
+  }
+
+  // Runs the model with the next size, if there are several. Outputs of the same size are written to the same memory.
+  Status RunNext() {
+    if (!other_sizes_.empty()) {
+      in_ = Pointers(next_ == 0 ? inputs_ : other_sizes_[next_ - 1]);
+      next_ = (next_ + 1) % (other_sizes_.size() + 1);
+      outputs_.clear();
+    }
+    return session_.Run(in_, outputs_);
+  }
+
   int Measure() {
     mge_memory_facts before = {};
     if (Status s = session_.Memory().MoveTo(before); !s.ok()) return Report(globals_, s);
@@ -175,7 +202,7 @@ class Benchmark {
     while (o_.runs > 0 ? static_cast<int64_t>(us_.size()) < o_.runs
                        : us_.size() < 5 || (Ms(Clock::now() - start) < o_.seconds * 1000 && us_.size() < 1000000)) {
       const auto t = Clock::now();
-      if (Status s = session_.Run(in_, outputs_); !s.ok()) return Report(globals_, s);
+      if (Status s = RunNext(); !s.ok()) return Report(globals_, s);
       us_.push_back(Ms(Clock::now() - t) * 1000);
       progress.Step(us_.size());
     }
@@ -188,6 +215,7 @@ class Benchmark {
   // Compares the planner's estimate with measured steps, and writes the trace. Called last, because a profile costs memory.
   int ProfileSteps() {
     std::string plan, text;
+    outputs_.clear();
     if (Status s = session_.Plan(in_, "mge.plan/1", false).MoveTo(plan); !s.ok()) return Report(globals_, s);
     device_ = Json::parse(plan)["device"];
     peak_rss_ = PeakRss();
@@ -264,6 +292,8 @@ class Benchmark {
   Session session_;
   std::vector<Tensor> inputs_, device_inputs_, outputs_;
   std::vector<const Tensor*> in_;
+  std::vector<std::vector<Tensor>> other_sizes_;  // inputs of the second and later sizes
+  size_t next_ = 0;                               // the size of the next run
   InputFacts input_facts_;
   std::string device_;
   double load_ms_ = 0, first_ms_ = 0, estimated_us_ = 0, steps_us_ = 0;

@@ -2,6 +2,7 @@
 #include "core/cli/inputs.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
 #include <utility>
 
@@ -176,6 +177,28 @@ size_t FirstWithNan(const std::vector<Tensor>& outputs) {
   return std::string::npos;
 }
 
+constexpr int64_t kMaxRuns = 4096;  // limit of the sizes of a list
+
+// A list of sizes in the text of a shape, "8..64" in "x=1x8..64x3": characters `begin` to `end`. `end` is 0 if there is none.
+struct SizeList {
+  size_t begin = 0, end = 0;
+  int64_t first = -1, last = -1;  // -1: not a number
+};
+
+SizeList ListIn(const std::string& text) {
+  SizeList list;
+  const size_t dots = text.find("..");
+  if (dots == std::string::npos) return list;
+  const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  list.begin = dots;
+  while (list.begin > 0 && digit(list.begin - 1)) --list.begin;
+  list.end = dots + 2;
+  while (digit(list.end)) ++list.end;
+  std::from_chars(text.data() + list.begin, text.data() + dots, list.first);
+  std::from_chars(text.data() + dots + 2, text.data() + list.end, list.last);
+  return list;
+}
+
 }  // namespace
 
 void InputOptions::Declare(Arguments app) {
@@ -185,8 +208,40 @@ void InputOptions::Declare(Arguments app) {
       .ValueName("NAME=FILE")
       .IsInput()
       .Repeats();
-  app.Add("--shape", shapes, "The shape of a generated input, such as data=1x3x224x224").ValueName("NAME=SHAPE").Repeats();
+  app.Add("--shape", shapes,
+          "The shape of a generated input, such as data=1x3x224x224. In bench and plan, a size may be a list, such as "
+          "ids=1x8..64: "
+          "each run has the next size")
+      .ValueName("NAME=SHAPE")
+      .Repeats();
   app.Add("--seed", seed, "Seed of the random inputs");
+}
+
+int EachRun(const Globals& globals, const InputOptions& options, std::vector<InputOptions>* runs) {
+  runs->assign(1, options);
+  size_t lists = 0;
+  for (size_t i = 0; i < options.shapes.size(); ++i) {
+    const std::string& text = options.shapes[i];
+    const SizeList list = ListIn(text);
+    if (list.end == 0) continue;
+    const auto fault = [&](std::string why) { return ReportUsage(globals, fmt::format("--shape {}: {}", text, why)); };
+    if (list.first < 0 || list.last < list.first || list.last - list.first >= kMaxRuns) {
+      return fault(
+          fmt::format("a list of sizes such as 8..64 has at most {} sizes and ends with the largest one", kMaxRuns));
+    }
+    if (ListIn(text.substr(list.end)).end != 0) return fault("only one size may be a list");
+    const auto count = static_cast<size_t>(list.last - list.first + 1);
+    if (lists++ == 0) runs->assign(count, options);
+    if (runs->size() != count) {
+      return fault(fmt::format("it lists {} sizes, and another shape lists {}", count, runs->size()));
+    }
+    for (size_t run = 0; run < count; ++run) {
+      (*runs)[run].shapes[i] =
+          fmt::format("{}{}{}", text.substr(0, list.begin), list.first + static_cast<int64_t>(run), text.substr(list.end));
+    }
+  }
+  for (size_t run = 1; run < runs->size(); ++run) (*runs)[run].say = false;
+  return 0;
 }
 
 Status MakeInputs(const Globals& globals, const Session& session, const InputOptions& options, std::vector<Tensor>* out,
@@ -194,7 +249,7 @@ Status MakeInputs(const Globals& globals, const Session& session, const InputOpt
   InputFacts own;
   if (!facts) facts = &own;
   Status s = MakeVariant(globals, session, options, 0, out, usage_error, facts);
-  if (s.ok() && !*usage_error) Say(globals, *facts);
+  if (s.ok() && !*usage_error && options.say) Say(globals, *facts);
   return s;
 }
 

@@ -16,8 +16,14 @@ struct InputOptions {
   std::vector<std::string> files;   // "NAME=FILE", or a file for the next input
   std::vector<std::string> shapes;  // "NAME=1x3x224x224", or a shape for the next input
   uint64_t seed = 0;
+  bool say = true;  // describes generated inputs on stderr
   void Declare(Arguments app);
 };
+
+// Sets `runs` to the options of each run. A shape may have a list of sizes, such as data=1x3x64..96x64: run k has the k-th
+// size. Inputs without a list have the same shape in all runs. There is one run if no shape has a list. Only the first one says
+// what it generates. Returns 0, or the exit code of a usage error.
+int EachRun(const Globals& globals, const InputOptions& options, std::vector<InputOptions>* runs);
 
 // The origin of each input.
 struct InputFacts {

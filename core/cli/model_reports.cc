@@ -51,9 +51,17 @@ int RunPlan(const Globals& globals, const ReportOptions& o) {
   Session session;
   if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
   std::vector<Tensor> inputs, outputs;
-  int usage = 0;
-  Status s = o.measure ? MakeInputsAndRun(globals, session, o.inputs, &outputs, &inputs, &usage)
-                       : MakeInputs(globals, session, o.inputs, &inputs, &usage);
+  std::vector<InputOptions> sizes;
+  int usage = EachRun(globals, o.inputs, &sizes);
+  if (usage) return usage;
+  std::string text;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {  // the sizes before the last one, whose plan is shown
+    if (Status s = MakeInputs(globals, session, sizes[i], &inputs, &usage); !s.ok()) return Report(globals, s);
+    if (usage) return usage;
+    if (Status s = session.Plan(Pointers(inputs), "text", false).MoveTo(text); !s.ok()) return Report(globals, s);
+  }
+  Status s = o.measure ? MakeInputsAndRun(globals, session, sizes.back(), &outputs, &inputs, &usage)
+                       : MakeInputs(globals, session, sizes.back(), &inputs, &usage);
   if (!s.ok()) return Report(globals, s);
   if (usage) return usage;
   const std::vector<const Tensor*> in = Pointers(inputs);
@@ -62,7 +70,6 @@ int RunPlan(const Globals& globals, const ReportOptions& o) {
   if (o.measure) {
     if (s = Measure(session, in, &*profile); !s.ok()) return Report(globals, s);
   }
-  std::string text;
   s = session.Plan(in, globals.json ? "mge.plan/1" : "text", o.why, o.measure ? &*profile : nullptr).MoveTo(text);
   if (!s.ok()) return Report(globals, s);
   Print(globals.json ? text + "\n" : text);

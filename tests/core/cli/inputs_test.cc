@@ -39,6 +39,22 @@ TEST_F(MadeUp, InputsAreDescribed) {
   }
 }
 
+TEST_F(MadeUp, ListsOfSizesGiveEachRunTheNextSize) {
+  Build("m.onnx", {ob::NodeProto("Relu", {"x"}, {"y"})}, {ob::ValueInfo("x", DType::kF32, {"batch", int64_t{3}})});
+  Outcome o = Mge("bench m.onnx --device cpu0 --runs 12 --shape x=60..69x3");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("(12 runs)"));
+  o = Mge("plan m.onnx --device cpu0 --shape x=60..64x3");
+  EXPECT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, HasSubstr("for a range of sizes, x[59..73,3]"));
+  EXPECT_THAT(Mge("plan m.onnx --device cpu0 --shape x=64x3").out, Not(HasSubstr("range of sizes")));
+  for (const char* wrong : {"x=9..8x3", "x=..8x3", "x=1..x3", "x=1..9999x3", "x=1..2x3..4"}) {
+    o = Mge(std::string("bench m.onnx --shape ") + wrong);
+    EXPECT_EQ(o.code, 2) << wrong;
+    EXPECT_THAT(o.err, HasSubstr("list")) << wrong;
+  }
+}
+
 TEST_F(MadeUp, SizesFitTheModelsShapes) {
   Build("m.onnx", {ob::NodeProto("MatMul", {"x", "w"}, {"y"})}, {ob::ValueInfo("x", DType::kF32, {"n", "k"})},
         {ob::FloatTensor("w", {7, 2}, std::vector<float>(14, 1))});
