@@ -328,6 +328,8 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
   Json dropped = Json::array();
   for (const Alternative& a : plan.report.dropped_claims) dropped.push_back({{"id", a.id}, {"reason", a.reason}});
   return {{"device", DeviceText(plan)},
+          {"ranges", plan.report.ranges},
+          {"why_own_plan", plan.report.why_own},
           {"steps", plan.steps.size()},
           {"reference_steps", plan.report.reference_steps},
           {"arena_bytes", plan.report.arena_bytes},

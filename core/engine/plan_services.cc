@@ -33,6 +33,7 @@ absl::Status Equip(Runtime& runtime, const Program& program, Plan& plan, const S
   plan.attachment = std::make_unique<InstanceStore>(plan, runtime, context.settings, std::move(use));
   WarnIfUnwatched(plan, context);
   if (const auto& recorder = context.services->selection.recorder) MGE_RETURN_IF_ERROR(recorder->Flush(stop));
+  if (!plan.new_arenas) return absl::OkStatus();
   std::vector<Device*> told;
   for (const Arena& arena : plan.arenas) {
     if (arena.memory_class != MGE_MEMORY_DEVICE || std::count(told.begin(), told.end(), arena.device)) continue;

@@ -13,6 +13,7 @@ namespace mge {
 enum class Strategy : uint32_t { kHeuristic = 1, kProfile = 2, kReproducible = 4, kOptimized = 8 };
 
 enum class ConvAutotune { kOff = 0, kLimited = 1, kFastest = 2 };
+enum class PlanRanges { kOff, kAuto };
 enum class TuningStore { kFile, kMemory };
 enum class MemoryPool { kBackend, kNaive, kRound, kUnpooled, kGrowing };
 enum class GpuPool { kBackend, kNaive, kRound, kUnpooled };
@@ -29,6 +30,10 @@ inline constexpr Choice kConvAutotune[] = {
     {ConvAutotune::kOff, "off", "0"},
     {ConvAutotune::kLimited, "limited", "1 limited_workspace"},
     {ConvAutotune::kFastest, "fastest", "2"},
+};
+inline constexpr Choice kPlanRanges[] = {
+    {PlanRanges::kOff, "off"},
+    {PlanRanges::kAuto, "auto"},
 };
 inline constexpr Choice kTuningCaches[] = {
     {TuningStore::kFile, "file"},
@@ -124,6 +129,20 @@ inline constexpr Setting<bool> kPlanHostCompute = {
         "Computes elementwise operators of at most 7 elements on the host if their inputs are in host memory, instead of "
         "by a kernel of a device with memory of its own. Off by default, so that a device computes what it is asked for.",
     .aliases = "MEGENGINE_HOST_COMPUTE",
+};
+inline constexpr Setting<PlanRanges> kPlanRanges = {
+    .key = "plan.ranges",
+    .default_value = PlanRanges::kAuto,
+    .choices = setting_choices::kPlanRanges,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Whether the plans for several sizes of an input share their decisions. auto: once a session has seen three "
+        "signatures of input shapes, sizes that vary have ranges (59 to 73, 74 to 92, and so on). The kernels, layouts and "
+        "buffers of a range are chosen for its largest size, and each other size is planned from them in a small part of "
+        "the "
+        "time. off: each signature of shapes is planned by itself. Devices with queues, training, and choices of kernels "
+        "that "
+        "are reproducible, recorded or replayed have no ranges.",
 };
 inline constexpr Setting<bool> kPlanStaticInputShape = {
     .key = "plan.static_input_shape",
@@ -341,7 +360,7 @@ inline constexpr Setting<StaticMemory> kMemoryStaticPolicy = {
 
 inline constexpr auto kPlanRows = SettingRows(
     kPlanInplace, kPlanCacheCount, kPlanCacheBytes, kPlanSkip, kPlanMatchRange, kPlanWorkspaces, kPlanHostCompute,
-    kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectWorkspaceBytes, kSelectDeterministic,
+    kPlanRanges, kPlanStaticInputShape, kSelectStrategy, kSelectConvAutotune, kSelectWorkspaceBytes, kSelectDeterministic,
     kSelectProfilingTimeout, kSelectMeasuringTime, kSelectMeasuringBytes, kSelectRecord, kSelectReplay, kSelectCacheType,
     kSelectCacheDir, kSelectTensorCore, kSelectTensorCoreConversion, kMemoryPool, kMemoryReserve, kMemoryGpuPool,
     kMemoryGpuReserve, kMemoryRoundCutoff, kMemoryLargeRound, kMemoryReserveCuda, kMemoryReserveRocm, kMemoryStaticPolicy);

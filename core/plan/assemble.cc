@@ -9,14 +9,14 @@
 namespace mge {
 
 std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, PlanParts parts) {
-  auto& [special, cover, kernels, memory, needs, constants, states, bound, segments, accesses, continuation, records] =
-      parts;
+  auto& [graph, pass_log, dropped_claims, kernels, memory, needs, constants, states, bound, segments, accesses, continuation,
+         records] = parts;
   auto plan = std::make_shared<Plan>();
   plan->device = context.devices.front();
   plan->report.kernel_rules = context.kernels.texts;
   plan->red_zones = context.settings->Get<kDebugCheckMemory>();
-  plan->report.pass_log = std::move(special.pass_log);
-  plan->report.dropped_claims = std::move(cover.dropped_claims);
+  plan->report.pass_log = std::move(pass_log);
+  plan->report.dropped_claims = std::move(dropped_claims);
   plan->kernels = std::move(kernels.handles);
   plan->report.rebound_kernels = kernels.rebound;
   plan->states = std::move(kernels.states);
@@ -34,7 +34,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, PlanParts parts) 
   plan->dynamic_count = memory.dynamic_count;
   plan->random = std::move(memory.random);
   for (const auto& [v, index] : memory.dynamic_constants) {
-    plan->dynamic_constants.push_back({index, special.graph.value(v).constant});
+    plan->dynamic_constants.push_back({index, graph.value(v).constant});
   }
 
   plan->state_values = std::move(states);
@@ -48,6 +48,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, PlanParts parts) 
   plan->report.measured_constant_bytes = constants.measured_bytes;
 
   plan->steps = std::move(segments.steps);
+  plan->own_steps = plan->steps.size();
   plan->units = std::move(bound.units);
   plan->args = std::move(bound.args);
   plan->host_args = std::move(bound.host_args);

@@ -10,7 +10,6 @@
 #include "core/plan/kernels/prepare.h"
 #include "core/plan/memory/buffers.h"
 #include "core/plan/memory/constants.h"
-#include "core/plan/passes/specialise.h"
 #include "core/plan/plan.h"
 #include "core/plan/segments.h"
 #include "core/plan/value_records.h"
@@ -19,8 +18,9 @@ namespace mge {
 
 // The results of the stages.
 struct PlanParts {
-  SpecialisedGraph special;
-  Cover cover;
+  const Graph& graph;
+  std::vector<std::string> pass_log;
+  std::vector<Alternative> dropped_claims;
   PreparedKernels kernels;
   MemoryPlan memory;
   std::vector<MemoryNeed> needs;

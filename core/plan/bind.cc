@@ -2,6 +2,7 @@
 #include "core/plan/bind.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/kernel/kernel.h"
 #include "core/ops/op.h"
@@ -27,11 +28,33 @@ class Binder {
         context_(context),
         stop_(stop) {}
 
-  absl::StatusOr<BoundSteps> Run() {
-    args_bytes_ = ArgsBytes();
+  // Binds all units and describes them.
+  absl::StatusOr<BoundSteps> BindAll() {
+    std::vector<size_t> units(schedule_.units.size()), copies(memory_.output_copies.size());
+    std::iota(units.begin(), units.end(), size_t{0});
+    std::iota(copies.begin(), copies.end(), size_t{0});
+    MGE_RETURN_IF_ERROR(Bind(units, copies));
+    for (const size_t u : units) {
+      out_.units.push_back(
+          DescribeUnit(graph_, schedule_, schedule_.units[u], kernels_.units[u].prepared, memory_.in_place[u]));
+      if (!memory_.packs[u].empty()) NotePacks(u);
+    }
+    for (const OutputCopy& copy : memory_.output_copies) DescribeOutputCopy(copy);
+    return std::move(out_);
+  }
+
+  absl::StatusOr<BoundSteps> BindSome(std::span<const size_t> units, std::span<const size_t> copies) {
+    MGE_RETURN_IF_ERROR(Bind(units, copies));
+    return std::move(out_);
+  }
+
+ private:
+  absl::Status Bind(std::span<const size_t> units, std::span<const size_t> copies) {
+    args_bytes_ = ArgsBytes(units, copies.size());
     out_.args = std::make_unique<std::byte[]>(args_bytes_);
-    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+    for (const size_t u : units) {
       MGE_RETURN_IF_ERROR(CheckStop(stop_));
+      unit_ = static_cast<int32_t>(u);
       const PlannedUnit& unit = schedule_.units[u];
       switch (unit.kind) {
         case Unit::Kind::kKernel:
@@ -47,14 +70,14 @@ class Binder {
         case Unit::Kind::kCopy: BindTransfer(u); break;
         case Unit::Kind::kCollective: MGE_RETURN_IF_ERROR(BindCollective(u)); break;
       }
-      out_.units.push_back(DescribeUnit(graph_, schedule_, unit, kernels_.units[u].prepared, memory_.in_place[u]));
-      if (!memory_.packs[u].empty()) NotePacks(u);
     }
-    for (const OutputCopy& copy : memory_.output_copies) BindOutputCopy(copy);
-    return std::move(out_);
+    for (const size_t c : copies) {
+      unit_ = static_cast<int32_t>(schedule_.units.size() + c);
+      BindOutputCopy(memory_.output_copies[c]);
+    }
+    return absl::OkStatus();
   }
 
- private:
   mge_slot SlotOf(const PlannedUnit& unit, int32_t item) const {
     return memory_.SlotOf(memory_.BufferOf(item), unit.OnQueue());
   }
@@ -63,9 +86,9 @@ class Binder {
   static size_t Aligned(size_t bytes) { return (bytes + kArgsAlignment - 1) / kArgsAlignment * kArgsAlignment; }
 
   // Returns the bytes of the arguments of all steps. The steps of a plan read them in order, so they are in one block.
-  size_t ArgsBytes() const {
-    size_t bytes = 0;
-    for (size_t u = 0; u < schedule_.units.size(); ++u) {
+  size_t ArgsBytes(std::span<const size_t> units, size_t copies) const {
+    size_t bytes = copies * Aligned(sizeof(CopyStepArgs));
+    for (const size_t u : units) {
       const PlannedUnit& unit = schedule_.units[u];
       if (unit.HasKernel()) bytes += Aligned(kernels_.units[u].prepared.args_bytes);
       if (unit.kind == Unit::Kind::kCopy) bytes += Aligned(std::max(sizeof(CopyStepArgs), sizeof(QueueCopyArgs)));
@@ -75,7 +98,7 @@ class Binder {
       }
       bytes += memory_.packs[u].size() * Aligned(sizeof(PackStepArgs));
     }
-    return bytes + memory_.output_copies.size() * Aligned(sizeof(CopyStepArgs));
+    return bytes;
   }
 
   template <typename T>
@@ -87,10 +110,8 @@ class Binder {
     return reinterpret_cast<T*>(args);
   }
 
-  // Adds a step of the unit that is described next.
-  void AddStep(mge_step_fn fn, const void* args) {
-    out_.steps.push_back({fn, args, static_cast<int32_t>(out_.units.size())});
-  }
+  // Adds a step of the unit `unit_`.
+  void AddStep(mge_step_fn fn, const void* args) { out_.steps.push_back({fn, args, unit_}); }
 
   // Creates the step of a copy of value `v` in host memory.
   void BindCopy(mge_slot from, mge_slot to, int64_t bytes, ValueId v, bool staged = false) {
@@ -258,23 +279,28 @@ class Binder {
   // Adds one of the last steps: a copy into an output that no step could write itself.
   void BindOutputCopy(const OutputCopy& copy) {
     const Value& value = graph_.value(copy.value);
-    const BoundValue& output = memory_.outputs[copy.output];
     const Buffer* source = copy.item < 0 ? nullptr : &memory_.BufferOf(copy.item);
-    const int64_t bytes = Elements(value.type.dims) * ElementBytes(value.type.dtype);
+    BindCopy(source ? memory_.SlotOf(*source, false) : constants_.plain.at({copy.value, kHostSpace}),
+             memory_.outputs[copy.output].location.slot, PlainBytes(value), copy.value, source && source->shared);
+  }
+
+  void DescribeOutputCopy(const OutputCopy& copy) {
+    const Value& value = graph_.value(copy.value);
     Unit unit;
     unit.kind = Unit::Kind::kCopy;
     unit.device = HostStepDevice(*context_).name();
     unit.kernel = "copy";
     unit.flops = 0;
-    unit.bytes = 2 * static_cast<double>(bytes);
-    unit.reason = source && source->shared ? "an output, from page-locked memory to where the caller wants it"
-                                           : "an output that is an input, a constant, or given twice";
+    unit.bytes = 2 * static_cast<double>(PlainBytes(value));
+    unit.reason = copy.item >= 0 && memory_.BufferOf(copy.item).shared
+                      ? "an output, from page-locked memory to where the caller wants it"
+                      : "an output that is an input, a constant, or given twice";
     unit.inputs = {value.name + " : " + value.type.ToString()};
-    unit.outputs = {output.name};
-    BindCopy(source ? memory_.SlotOf(*source, false) : constants_.plain.at({copy.value, kHostSpace}), output.location.slot,
-             bytes, copy.value, source && source->shared);
+    unit.outputs = {memory_.outputs[copy.output].name};
     out_.units.push_back(std::move(unit));
   }
+
+  static int64_t PlainBytes(const Value& value) { return Elements(value.type.dims) * ElementBytes(value.type.dtype); }
 
   const Graph& graph_;
   const Schedule& schedule_;
@@ -284,6 +310,7 @@ class Binder {
   const std::shared_ptr<const PlanContext>& context_;
   const StopControl* stop_;
   BoundSteps out_;
+  int32_t unit_ = 0;  // the unit that is bound
   size_t args_bytes_ = 0, args_used_ = 0;
 };
 
@@ -292,7 +319,14 @@ class Binder {
 absl::StatusOr<BoundSteps> BindSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
                                      const MemoryPlan& memory, const PlanConstants& constants,
                                      const std::shared_ptr<const PlanContext>& context, const StopControl* stop) {
-  return Binder(graph, schedule, kernels, memory, constants, context, stop).Run();
+  return Binder(graph, schedule, kernels, memory, constants, context, stop).BindAll();
+}
+
+absl::StatusOr<BoundSteps> BindSomeSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
+                                         const MemoryPlan& memory, const PlanConstants& constants,
+                                         const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
+                                         std::span<const size_t> units, std::span<const size_t> copies) {
+  return Binder(graph, schedule, kernels, memory, constants, context, stop).BindSome(units, copies);
 }
 
 }  // namespace mge

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "core/plan/host_step.h"
@@ -31,5 +32,12 @@ struct BoundSteps {
 absl::StatusOr<BoundSteps> BindSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
                                      const MemoryPlan& memory, const PlanConstants& constants,
                                      const std::shared_ptr<const PlanContext>& context, const StopControl* stop);
+
+// Binds only the units `units` and the copies of outputs `copies` (indices into MemoryPlan::output_copies), in this order. The
+// result has no descriptions and no bodies. Fails like BindSteps().
+absl::StatusOr<BoundSteps> BindSomeSteps(const Graph& graph, const Schedule& schedule, const PreparedKernels& kernels,
+                                         const MemoryPlan& memory, const PlanConstants& constants,
+                                         const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
+                                         std::span<const size_t> units, std::span<const size_t> copies);
 
 }  // namespace mge

@@ -23,21 +23,6 @@
 namespace mge {
 namespace {
 
-// Returns the number of uses of each value: as an input or capture of a node, and as an output of the graph.
-std::vector<int32_t> CountUses(const Graph& graph) {
-  std::vector<int32_t> uses(graph.value_count(), 0);
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    if (node.dead) continue;
-    for (ValueId v : node.inputs) {
-      if (v != kNone) ++uses[v];
-    }
-    for (ValueId v : node.captures) ++uses[v];
-  }
-  for (ValueId v : graph.outputs()) ++uses[v];
-  return uses;
-}
-
 class Coverer {
  public:
   Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes,
@@ -533,6 +518,20 @@ mge_problem ProblemOf(const Group& group, uint32_t threads) {
   return {sizeof(mge_problem),  threads,
           group.abi->graph(),   group.write_modes.empty() ? nullptr : group.write_modes.data(),
           group.aliases.data(), group.aliases.size()};
+}
+
+std::vector<int32_t> CountUses(const Graph& graph) {
+  std::vector<int32_t> uses(graph.value_count(), 0);
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead) continue;
+    for (ValueId v : node.inputs) {
+      if (v != kNone) ++uses[v];
+    }
+    for (ValueId v : node.captures) ++uses[v];
+  }
+  for (ValueId v : graph.outputs()) ++uses[v];
+  return uses;
 }
 
 absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context,

@@ -64,6 +64,9 @@ struct Cover {
 
 inline bool IsConstantValue(const Graph& graph, ValueId v) { return graph.value(v).role == Role::kConstant; }
 
+// Returns the number of uses of each value: as an input or capture of a node, and as an output of the graph.
+std::vector<int32_t> CountUses(const Graph& graph);
+
 // Returns the problem of a group for enumerate() and prepare(). It points into group.abi.
 mge_problem ProblemOf(const Group& group, uint32_t threads);
 

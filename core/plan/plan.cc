@@ -168,6 +168,10 @@ void PlanWriter::WriteHead(const Plan& plan) {
       "bytes",
       DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
       plan.report.arena_bytes, plan.report.lower_bound_bytes, plan.report.packed_bytes, plan.report.constant_bytes));
+  if (!plan.report.ranges.empty()) {
+    Line(fmt::format("for a range of sizes, {}; sizes below are the largest ones", plan.report.ranges));
+  }
+  if (why_ && !plan.report.why_own.empty()) Line(fmt::format("for these sizes only: {}", plan.report.why_own));
   if (!plan.queues.empty()) out_ += MemoryText(plan);
   for (const std::string& text : plan.report.kernel_rules) {
     if (why_) Line(text);

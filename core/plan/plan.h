@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/shared_list.h"
 #include "core/base/tensor.h"
 #include "core/graph/graph.h"
 #include "core/kernel/kernel.h"
@@ -288,10 +289,12 @@ struct PlanReport {
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;
   int reference_steps = 0;
-  int rebound_kernels = 0;                // kernels derived from those of another plan, for other shapes
-  std::vector<std::string> kernel_rules;  // attributes that settings require of kernels or forbid, and the like
-  std::vector<Alternative> dropped_claims;
-  std::vector<std::string> pass_log;
+  int rebound_kernels = 0;               // kernels derived from those of another plan, for other shapes
+  SharedList<std::string> kernel_rules;  // attributes that settings require of kernels or forbid, and the like
+  SharedList<Alternative> dropped_claims;
+  SharedList<std::string> pass_log;
+  std::string ranges = {};   // the sizes for which the decisions were made: "attention_mask[1,65..80]"; empty: one size
+  std::string why_own = {};  // why the plan is for one size only; empty if ranges are not used, or not yet
 };
 
 // A plan (see the top of this file). The destructor waits for devices that still use its memory.
@@ -304,7 +307,8 @@ class Plan {
   std::vector<Segment> segments;
   std::vector<PlanQueue> queues;  // empty: all steps run in the calling thread
   std::vector<Step> steps;
-  std::vector<Unit> units;
+  size_t own_steps = 0;  // number of steps whose kernels and arguments no other plan shares
+  SharedList<Unit> units;
   // By step, if steps are operations of the engine. Empty: a run calls all steps itself.
   std::vector<StepAccess> accesses;
   int32_t access_variables = 0;  // number of variables in `accesses`
@@ -328,11 +332,12 @@ class Plan {
   std::vector<PlanBody> bodies;  // for reports, in the order of units; the continuation last
 
   std::vector<Arena> arenas;
+  bool new_arenas = true;  // false: an earlier plan had the same
   // True: each buffer of an arena lies between two red zones that no kernel may write. The zone in front has kRedZoneBytes.
   // The zone behind has kRedZoneBytes plus the padding to a multiple of kBufferAlignment. Outputs are computed in arenas
   // too.
   bool red_zones = false;
-  std::vector<PlacedBuffer> buffers;
+  SharedList<PlacedBuffer> buffers;
   std::vector<RecordedValue> values;         // empty unless RecordsValues() (value_records.h)
   std::vector<RecordedUnit> recorded_units;  // by unit; the units that only copy outputs are missing
   std::vector<MemoryNeed> needs;             // one per budget
@@ -341,6 +346,7 @@ class Plan {
   std::vector<KernelHandle> kernels;
   std::unique_ptr<std::byte[]> args;  // the arguments of all steps but host steps, in one block
   std::vector<std::unique_ptr<HostStepArgs>> host_args;
+  std::vector<std::shared_ptr<const void>> shared;  // what else the steps use: kernels and arguments of other plans
   mutable std::unique_ptr<PlanAttachment> attachment;
 
   Plan();

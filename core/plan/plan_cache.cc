@@ -47,7 +47,7 @@ bool HasType(const HostValue& value, const InputType& type) {
   return type.kind == ValueKind::kTensor && value.tensor.dtype() == type.dtype && value.tensor.shape() == type.shape;
 }
 
-int64_t StepBytes(const Plan& plan) { return PlanCache::kStepBytes * static_cast<int64_t>(plan.steps.size()); }
+int64_t StepBytes(const Plan& plan) { return PlanCache::kStepBytes * static_cast<int64_t>(plan.own_steps); }
 
 }  // namespace
 

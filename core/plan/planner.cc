@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BuildPlan(): runs the stages of planning. Each stage takes the results of earlier ones and returns its own.
+#include "core/plan/planner.h"
+
 #include <optional>
 #include <utility>
 
@@ -9,16 +10,10 @@
 #include "core/plan/bind.h"
 #include "core/plan/cover.h"
 #include "core/plan/fallback_log.h"
-#include "core/plan/kernels/choose.h"
-#include "core/plan/kernels/prepare.h"
-#include "core/plan/memory/buffers.h"
-#include "core/plan/memory/constants.h"
 #include "core/plan/memory/memory_errors.h"
 #include "core/plan/memory/memory_limit.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plan/nested.h"
-#include "core/plan/passes/specialise.h"
-#include "core/plan/schedule.h"
 #include "core/plan/segments.h"
 #include "core/plan/value_records.h"
 
@@ -52,19 +47,15 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<const InputType> inputs,
-                                                std::span<const IoPlace> outputs,
-                                                const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
-                                                const std::function<bool()>& reclaim_memory) {
-  MGE_ASSIGN_OR_RETURN(SpecialisedGraph special, Specialise(given, inputs, *context, stop));
-  const Graph& graph = special.graph;
-  IoPlaces places = {{}, {outputs.begin(), outputs.end()}};
-  for (const InputType& input : inputs) places.inputs.push_back(input.place);
+absl::StatusOr<std::shared_ptr<Plan>> PlanGraph(const Graph& graph, std::vector<std::string> pass_log, int64_t denied_bytes,
+                                                const IoPlaces& places, const std::shared_ptr<const PlanContext>& context,
+                                                const StopControl* stop, const ReclaimMemory& reclaim_memory,
+                                                PlanStages* stages) {
   MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, places, *context, stop));
-  const auto& [chosen, schedule, kernels] = prepared;
+  auto& [chosen, schedule, kernels] = prepared;
   MGE_ASSIGN_OR_RETURN(MemoryPlan memory, AssignBuffers(graph, chosen.cover, schedule, kernels, *context, stop));
   MGE_ASSIGN_OR_RETURN(std::vector<MemoryNeed> needs, CheckMemoryLimits(graph, chosen.cover, schedule, kernels, memory,
-                                                                        *context, special.denied_bytes, reclaim_memory));
+                                                                        *context, denied_bytes, reclaim_memory));
   const WhenOver when_over = [&](absl::Status over, const Budget& budget) {
     if (ErrorId(over) == errors::kOverBudget.id && reclaim_memory()) return absl::OkStatus();
     return NameConstants(std::move(over), needs, budget);
@@ -81,18 +72,36 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   ValueRecords records;
   if (RecordsValues(*context->settings)) records = RecordValues(graph, schedule, memory);
   if (FallbackLog* fallbacks = context->services->fallbacks.get()) fallbacks->Log(bound.units, *context);
-  return AssemblePlan(*context, {.special = std::move(special),
-                                 .cover = std::move(prepared.chosen.cover),
-                                 .kernels = std::move(prepared.kernels),
-                                 .memory = std::move(memory),
-                                 .needs = std::move(needs),
-                                 .constants = std::move(constants),
-                                 .states = std::move(states),
-                                 .bound = std::move(bound),
-                                 .segments = std::move(segments),
-                                 .accesses = std::move(accesses),
-                                 .continuation = std::move(continuation),
-                                 .records = std::move(records)});
+  if (stages) {
+    *stages = {.chosen = {}, .schedule = std::move(schedule), .kernels = kernels, .memory = memory, .constants = {}};
+    stages->constants.plain = constants.plain;
+    stages->constants.packed = constants.packed;
+  }
+  std::shared_ptr<Plan> plan = AssemblePlan(*context, {.graph = graph,
+                                                       .pass_log = std::move(pass_log),
+                                                       .dropped_claims = std::move(chosen.cover.dropped_claims),
+                                                       .kernels = std::move(kernels),
+                                                       .memory = std::move(memory),
+                                                       .needs = std::move(needs),
+                                                       .constants = std::move(constants),
+                                                       .states = std::move(states),
+                                                       .bound = std::move(bound),
+                                                       .segments = std::move(segments),
+                                                       .accesses = std::move(accesses),
+                                                       .continuation = std::move(continuation),
+                                                       .records = std::move(records)});
+  if (stages) stages->chosen = std::move(chosen);
+  return plan;
+}
+
+absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<const InputType> inputs,
+                                                std::span<const IoPlace> outputs,
+                                                const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
+                                                const ReclaimMemory& reclaim_memory) {
+  MGE_ASSIGN_OR_RETURN(SpecialisedGraph special, Specialise(given, inputs, *context, stop));
+  IoPlaces places = {{}, {outputs.begin(), outputs.end()}};
+  for (const InputType& input : inputs) places.inputs.push_back(input.place);
+  return PlanGraph(special.graph, std::move(special.pass_log), special.denied_bytes, places, context, stop, reclaim_memory);
 }
 
 }  // namespace mge

@@ -15,6 +15,8 @@
 #include "core/ops/op.h"
 #include "core/plan/passes/function_kernels.h"
 #include "core/plan/passes/pass.h"
+#include "core/plan/planner.h"
+#include "core/plan/ranges/range_plans.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -51,7 +53,8 @@ Program::Program(Graph graph, std::shared_ptr<const PlanContext> context, std::s
     : graph_(std::move(graph)),
       context_(std::move(context)),
       part_(std::move(part)),
-      cache_(CacheLimits(*context_->settings)) {}
+      cache_(CacheLimits(*context_->settings)),
+      ranges_(part_.empty() ? RangePlans::For(*context_) : nullptr) {}
 
 absl::StatusOr<std::shared_ptr<Program>> Program::Create(Graph graph, std::shared_ptr<const PlanContext> context,
                                                          std::string part, const StopControl* stop) {
@@ -142,7 +145,7 @@ int64_t Program::IdleBytes() const {
 bool Program::Forget() {
   PlanCache::Evicted evicted;  // destroyed after the lock is released
   std::lock_guard lock(mutex_);
-  return cache_.EvictOldest(evicted);
+  return cache_.EvictOldest(evicted) || (ranges_ && ranges_->Forget());
 }
 
 void Program::WarnOfPlanning(std::span<const InputType> inputs) {
@@ -167,7 +170,7 @@ void Program::WarnOfPlanning(std::span<const InputType> inputs) {
         "shapes",
         place, cache_.made_again(), cache_.made(), shapes(), ms, text(limits.plans), text(limits.bytes));
   }
-  const int64_t fresh = cache_.made() - cache_.made_again(), calls = calls_ + cache_.recent_finds();
+  const int64_t fresh = cache_.made() - cache_.made_again() - derived_, calls = calls_ + cache_.recent_finds();
   if (fresh >= kMany && 2 * fresh > calls && !warned_of_shapes_) {
     warned_of_shapes_ = true;
     context_->services->logger.Warning(
@@ -184,12 +187,24 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::Make(std::span<const InputT
       context_->settings->Get<kPlanStaticInputShape>() && part_.empty() ? &context_->caches->first_shapes : nullptr;
   if (first) MGE_RETURN_IF_ERROR(first->Check(graph_, inputs));
   const ConstantReader reader(graph_);
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> plan,
-                       BuildPlan(graph_, inputs, outputs, context_, stop, [this] { return Forget(); }));
+  const ReclaimMemory reclaim = [this] { return Forget(); };
+  std::shared_ptr<Plan> plan;
+  std::string why_own;
+  if (ranges_) {
+    MGE_ASSIGN_OR_RETURN(plan, ranges_->PlanFor(graph_, inputs, outputs, context_, stop, reclaim, &why_own));
+  }
+  if (!plan) {
+    MGE_ASSIGN_OR_RETURN(plan, BuildPlan(graph_, inputs, outputs, context_, stop, reclaim));
+    plan->report.why_own = std::move(why_own);
+  }
   MGE_RETURN_IF_ERROR(CheckConstants(graph_));
   if (first) MGE_RETURN_IF_ERROR(first->Keep(graph_, inputs));
-  plan->report.pass_log.insert(plan->report.pass_log.begin(), pass_log_.begin(), pass_log_.end());
-  plan->report.pass_log.insert(plan->report.pass_log.end(), context_->skip.vetoes.begin(), context_->skip.vetoes.end());
+  if (plan->report.ranges.empty()) {
+    std::vector<std::string> log = pass_log_;
+    log.insert(log.end(), plan->report.pass_log.begin(), plan->report.pass_log.end());
+    log.insert(log.end(), context_->skip.vetoes.begin(), context_->skip.vetoes.end());
+    plan->report.pass_log = std::move(log);
+  }
   plan->part = part_;
   if (context_->services->on_plan) MGE_RETURN_IF_ERROR(context_->services->on_plan(*plan, *this, stop));
   struct Held {  // a plan may outlive its session, and gives memory back to its devices
@@ -222,6 +237,7 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
   const auto begin = std::chrono::steady_clock::now();
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, outputs, stop));
   lock.lock();
+  derived_ += !plan->report.ranges.empty();
   planning_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   cache_.Add(inputs, plan, evicted, outputs);
   WarnOfPlanning(inputs);

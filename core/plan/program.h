@@ -20,6 +20,8 @@
 
 namespace mge {
 
+class RangePlans;  // core/plan/ranges/range_plans.h
+
 // A graph and its plans. Thread-safe.
 class Program {
  public:
@@ -66,7 +68,7 @@ class Program {
   // Creates a plan. The caller must not hold mutex_.
   absl::StatusOr<std::shared_ptr<const Plan>> Make(std::span<const InputType> inputs, std::span<const IoPlace> outputs,
                                                    const StopControl* stop);
-  // Evicts the least recently used plan that holds constants and has no user. Returns false if there is none.
+  // Evicts the least recently used plan that holds constants and has no user, or the ranges. Returns false if there is none.
   bool Forget();
   // Warns, once each, about plans that are evicted and created again, and about runs that find no plan. Holds mutex_.
   void WarnOfPlanning(std::span<const InputType> inputs);
@@ -78,19 +80,13 @@ class Program {
   std::vector<std::string> pass_log_;
   mutable std::mutex mutex_;  // not held while a plan is created
   PlanCache cache_;
-  int64_t calls_ = 0;      // calls of PlanFor()
-  double planning_s_ = 0;  // total planning time
+  std::unique_ptr<RangePlans> ranges_;  // used by the thread that creates a plan; nullptr: there are none
+  int64_t calls_ = 0;                   // calls of PlanFor()
+  int64_t derived_ = 0;                 // plans that a range plan made
+  double planning_s_ = 0;               // total planning time
   bool warned_of_eviction_ = false, warned_of_shapes_ = false;
   bool making_ = false;  // true while a thread creates a plan
   std::condition_variable made_;
 };
-
-// Creates a plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory). If
-// the plan does not fit into memory, calls `reclaim_memory` and tries again, until it fits or `reclaim_memory` returns false
-// (it released nothing). Used by Program.
-absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,
-                                                std::span<const IoPlace> outputs,
-                                                const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
-                                                const std::function<bool()>& reclaim_memory);
 
 }  // namespace mge

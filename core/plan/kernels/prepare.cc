@@ -33,7 +33,17 @@ struct Preparation {
   bool rebound = false;           // `kernel` was derived from one for other shapes
 };
 
-// Creates the kernel of a unit, from one for other shapes if the session has one; `rebound` is then set.
+// Returns true if the kernel needs the packed form of a state on a device whose backend packs only in host memory.
+bool PacksStateOnQueue(const Graph& graph, const PlannedUnit& unit, const mge_prepared& prepared) {
+  if (!unit.group || !HasQueues(*unit.device) || unit.device->kernel_api().prepack_on) return false;
+  for (size_t k = 0; k < unit.group->abi->inputs().size(); ++k) {
+    if (PacksState(graph, *unit.group, prepared, k)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 absl::StatusOr<KernelHandle> MakeKernel(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
                                         mge_prepared& prepared, bool& rebound) {
   Device& device = *unit.device;
@@ -48,17 +58,6 @@ absl::StatusOr<KernelHandle> MakeKernel(const PlanContext& context, const Planne
   context.caches->families.Add(family, kernel);
   return kernel;
 }
-
-// Returns true if the kernel needs the packed form of a state on a device whose backend packs only in host memory.
-bool PacksStateOnQueue(const Graph& graph, const PlannedUnit& unit, const mge_prepared& prepared) {
-  if (!unit.group || !HasQueues(*unit.device) || unit.device->kernel_api().prepack_on) return false;
-  for (size_t k = 0; k < unit.group->abi->inputs().size(); ++k) {
-    if (PacksState(graph, *unit.group, prepared, k)) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph, const Schedule& schedule,
                                                               const PlanContext& context, const StopControl* stop) {

@@ -32,6 +32,11 @@ struct PreparedKernels {
   std::vector<const mge_kernel_api*> state_apis;
 };
 
+// Creates the kernel of a unit for `problem`: from one for other shapes if the session has one, which sets `rebound`. Fails like
+// PrepareKernel().
+absl::StatusOr<KernelHandle> MakeKernel(const PlanContext& context, const PlannedUnit& unit, const mge_problem& problem,
+                                        mge_prepared& prepared, bool& rebound);
+
 // Returns the kernels of the schedule, or nullopt if some cannot be prepared. Returns other errors with the place of the
 // node; if there are several, that of the first unit. Fails if `stop` (nullable) is set.
 absl::StatusOr<std::optional<PreparedKernels>> PrepareKernels(const Graph& graph, const Schedule& schedule,

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "core/graph/graph.h"
-#include "core/plan/program.h"
+#include "core/plan/plan_cache.h"
+#include "core/plan/plan_context.h"
 
 namespace mge {
 

@@ -37,10 +37,8 @@ class Capture : public Queues {
     plan_->queues = {{device_, MGE_QUEUE_COMPUTE, 1}};
     args_[0] = {device_->queue_api(), 0, 1};
     args_[1] = {device_->queue_api(), 1, 2};
-    for (int32_t i : {0, 1}) {
-      plan_->units.emplace_back();
-      plan_->steps.push_back({CopyStep, &args_[i], i});
-    }
+    plan_->units = std::vector<Unit>(2);
+    for (int32_t i : {0, 1}) plan_->steps.push_back({CopyStep, &args_[i], i});
     Segment segment = {.device = device_, .queue = 0, .first_step = 0, .step_count = 2, .capture_safe = true};
     segment.signal = 1;
     segment.bases = {0, 2};

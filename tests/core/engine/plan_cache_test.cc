@@ -44,11 +44,19 @@ TEST(PlansOfASession, ThatAreEvictedAndMadeAgainGiveOneWarning) {
 }
 
 TEST(PlansOfASession, GiveOneWarningIfNoShapeIsRunTwice) {
-  Host host;
+  Host host({Set("plan.ranges", "off")});
   host.record() = {};
   auto session = *host.Make(kRelu);
   for (int64_t n = 1; n <= 120; ++n) PlanOf(*session, n);
   EXPECT_THAT(host.warnings, ElementsAre(AllOf(HasSubstr("50 of 50 runs had to create a plan first"), HasSubstr("x[50]"))));
+}
+
+TEST(PlansOfASession, GiveNoWarningIfRangesServeTheShapes) {
+  Host host;
+  host.record() = {};
+  auto session = *host.Make(kRelu);
+  for (int64_t n = 1; n <= 120; ++n) PlanOf(*session, n);
+  EXPECT_THAT(host.warnings, IsEmpty());
 }
 
 TEST(PlansOfASession, NameABodyIfItRunsNoShapeTwice) {
@@ -93,7 +101,7 @@ TEST(PlansOfASession, ExceedTheirMemoryLimitOnlyByThePlanUsedLast) {
 }
 
 TEST(PlansOfASession, KeepTheMemoryOfTheirRunsWithinTheLimit) {
-  Host host;
+  Host host({Set("plan.ranges", "off")});
   host.record() = {};
   auto session = *host.Make(kTwo);
   for (int64_t n = 1024; n < 1024 + 8; ++n) ASSERT_TRUE(ResultsOf(*session, {Numbers({n})}).ok());

@@ -62,7 +62,7 @@ class RandomModel {
     std::vector<HostValue> others;
     for (const HostValue& input : inputs) {
       Shape shape = input.tensor.shape();
-      for (int64_t& d : shape) d = d > 1 ? 2 + (d + seed) % 5 : d;
+      for (int64_t& d : shape) d = d > 1 ? 2 + (d + 5 * seed) % 19 : d;
       others.emplace_back().tensor = Values(input.tensor.dtype(), shape);
     }
     std::vector<HostValue> values(static_cast<size_t>(graph.value_count()));
@@ -382,7 +382,7 @@ TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
   options.built_in_plugins = false;
   options.plugin_directories = {kPlugins};
   options.sources.call = {{"engine.cpu_worker_threads", "3"}};  // for steps that are operations of their own
-  unsigned shapes = 0;
+  unsigned shapes = 0, ranges = 0;
   std::vector<std::string> devices = {"cpu0"};
   if (std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so")) {
     options.sources.call.push_back({"virtual.devices", "1"});
@@ -415,18 +415,20 @@ TEST(RandomModels, GiveTheResultsOfTheirSingleNodesOnEveryDevice) {
         }
       };
       run(random.inputs, random.outputs, "the first");
-      for (unsigned other = 1; other <= 2; ++other) {
+      for (unsigned other = 1; other <= 10; ++other) {
         std::vector<RandomModel::Known> expected;
         const std::vector<HostValue> inputs = random.OtherShapes(other, &expected);
         if (inputs.empty()) continue;
         ++shapes;
         run(inputs, expected, "other");
+        ranges += !(*session)->last_plan()->report.ranges.empty();
         run(random.inputs, random.outputs, "the first");
       }
       if (::testing::Test::HasFailure()) return;
     }
   }
-  EXPECT_GT(shapes, count / 20) << "models that were run with several shapes";
+  EXPECT_GT(shapes, count / 4) << "runs with other shapes";
+  EXPECT_GT(ranges, count / 10) << "plans of ranges of sizes";
 }
 
 }  // namespace

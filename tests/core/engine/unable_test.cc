@@ -24,7 +24,7 @@ TEST(UnableKernels, AreReplacedByTheNextCandidate) {
 }
 
 TEST(UnableKernels, AreNotPreparedAgainForTheSameProblem) {
-  Host host({Set("plan.cache_count", "1")});
+  Host host({Set("plan.cache_count", "1"), Set("plan.ranges", "off")});
   host.record() = {.unable = "slow"};
   auto session = *host.Make(kRelu);
   for (int round = 0; round < 3; ++round) {

@@ -153,7 +153,7 @@ TEST(PlanCache, EvictsPlansWhoseUnsharedConstantsExceedTheLimit) {
 TEST(PlanCache, EvictsPlansOfTooManySteps) {
   auto plan_of = [](size_t steps) {
     auto plan = std::make_shared<Plan>();
-    plan->steps.resize(steps);
+    plan->own_steps = steps;
     return plan;
   };
   Cache cache({.bytes = 10 * PlanCache::kStepBytes});

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/ranges/range_graph.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/ops/effects.h"
+#include "core/plan/passes/pass.h"
+
+namespace mge {
+RangeGraph::RangeGraph(std::shared_ptr<const SpecialisedGraph> passed)
+    : passed_(std::move(passed)), inference_(std::shared_ptr<const Graph>(passed_, &passed_->graph)) {}
+
+void RangeGraph::Fold() {
+  graph_ = inference_.graph();
+  const std::vector<Tensor>& known = inference_.known();
+  const auto is_known = [&](ValueId v) {
+    return v == kNone || (known[v].defined() && graph_.value(v).kind == ValueKind::kTensor);
+  };
+  for (NodeId id = 0; id < graph_.node_count(); ++id) {
+    Node& node = graph_.node(id);
+    if (node.dead || !IsPure(*node.def) || HasBody(node) || !std::ranges::all_of(node.outputs, is_known)) continue;
+    node.dead = true;
+    for (const ValueId v : node.outputs) {
+      if (v == kNone) continue;
+      Value& value = graph_.value(v);
+      value.role = Role::kConstant;
+      value.producer = kNone;
+      value.constant = known[v];
+    }
+  }
+}
+
+absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, const StopControl* stop) {
+  std::vector<Shape> shapes;
+  for (const InputType& input : inputs) shapes.push_back(input.shape);
+  MGE_RETURN_IF_ERROR(inference_.SetInputs(shapes, [&] { return CheckStop(stop); }));
+  if (!folded_) {
+    Fold();
+    MGE_RETURN_IF_ERROR(RemoveDeadNodes(graph_, {}).status());
+    folded_ = true;
+  }
+  bool fits = true;
+  for (const NodeId id : inference_.changed_nodes()) {
+    if (!graph_.node(id).dead) graph_.node(id).attrs = inference_.graph().node(id).attrs;
+  }
+  for (const ValueId v : changed_values()) {
+    Value& value = graph_.value(v);
+    if (value.dead) continue;
+    const Value& now = inference_.graph().value(v);
+    value.kind = now.kind;
+    value.type = now.type;
+    fits &= value.kind == ValueKind::kTensor && value.type.IsStatic();
+    if (value.role != Role::kConstant) continue;
+    value.constant = inference_.known()[v];
+    fits &= value.constant.defined();
+  }
+  return fits;
+}
+
+}  // namespace mge

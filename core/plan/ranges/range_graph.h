@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph for a range of sizes of its inputs: the passes run once, and the same nodes compute all sizes.
+//
+// Passes decide by sizes: they fold Shape of a static value, and remove a Slice of everything. A plan for one size may do so;
+// nodes for a range must not depend on one size. Algorithm:
+//   1. Runs the passes on the graph with unknown sizes. What they do holds for every size.
+//   2. For given sizes infers all types, and the elements that follow from sizes (size_inference.h). Nodes that only compute
+//      such elements (shape arithmetic) become constants.
+//   3. For other sizes infers only what changes. Types, attributes and constants change; nodes and values stay.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/ops/size_inference.h"
+#include "core/plan/passes/specialise.h"
+
+namespace mge {
+
+// A graph whose values have the types of the sizes set last. Its nodes and values keep their addresses. Not thread-safe.
+class RangeGraph {
+ public:
+  // `passed` is a graph after all passes; its inputs have kUnknownDim for each size that varies.
+  explicit RangeGraph(std::shared_ptr<const SpecialisedGraph> passed);
+
+  // Sets the sizes of the inputs. Returns false if the nodes cannot compute these sizes: a type or a constant stays unknown.
+  // Fails if `stop` (nullable) is set, or if the sizes are wrong for the model. After both, other sizes may be set.
+  absl::StatusOr<bool> SetSizes(std::span<const InputType> inputs, const StopControl* stop);
+
+  const Graph& graph() const { return graph_; }
+  // The values whose type or constant the last SetSizes() changed.
+  const std::vector<ValueId>& changed_values() const { return inference_.changed_values(); }
+  // The results of the passes.
+  const SpecialisedGraph& passed() const { return *passed_; }
+
+ private:
+  // Makes constants of the known values, and removes the nodes that nothing reads.
+  void Fold();
+
+  const std::shared_ptr<const SpecialisedGraph> passed_;
+  SizeInference inference_;
+  Graph graph_;
+  bool folded_ = false;
+};
+
+}  // namespace mge

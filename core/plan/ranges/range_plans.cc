@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/plan/ranges/range_plans.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "core/ops/op.h"
+#include "core/ops/reports/flops.h"
+#include "core/plan/value_records.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+// Returns whether both signatures have the same kinds, element types, ranks and places of inputs.
+bool SameKinds(std::span<const InputType> a, std::span<const InputType> b) {
+  return std::ranges::equal(a, b, [](const InputType& x, const InputType& y) {
+    return x.kind == y.kind && x.dtype == y.dtype && x.place == y.place && x.shape.size() == y.shape.size();
+  });
+}
+
+// Calls visit(i, d) for each size of each input.
+template <typename F>
+void EachSize(std::span<const InputType> inputs, F visit) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    for (size_t d = 0; d < inputs[i].shape.size(); ++d) visit(i, d);
+  }
+}
+
+// The nodes of one operator.
+struct Work {
+  int nodes = 0;
+  double bytes = 0;  // that they write, and what takes the time of writing a byte: 8 arithmetic operations
+};
+
+// Returns the work of each operator that computes something.
+std::map<std::string_view, Work> WorkOf(const Graph& graph) {
+  std::map<std::string_view, Work> out;
+  for (NodeId id = 0; id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    if (node.dead || node.def->KeepsBytes()) continue;
+    Work& work = out[node.op];
+    ++work.nodes;
+    std::vector<const TensorType*> inputs, outputs;
+    for (const ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
+    for (const ValueId v : node.outputs) {
+      outputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
+      if (v == kNone || !outputs.back()->IsStatic()) continue;
+      work.bytes += static_cast<double>(NumBytes(outputs.back()->dtype, outputs.back()->dims).value_or(0));
+    }
+    work.bytes += std::max(FlopsOf({node, inputs, outputs}), 0.0) / 8;
+  }
+  return out;
+}
+
+// Returns whether the graph for a range has all nodes of the graph for exact sizes, and at most 3 % more work. An operator
+// of which it has fewer was fused of others, which sizes must be known for.
+bool ServesAsWell(const Graph& range, const Graph& exact) {
+  std::map<std::string_view, Work> left = WorkOf(range);
+  double all = 0, more = 0;
+  for (const auto& [op, work] : WorkOf(exact)) {
+    Work& has = left[op];
+    if (has.nodes < work.nodes) return false;
+    all += work.bytes;
+    has.bytes -= work.bytes;
+  }
+  for (const auto& [op, work] : left) more += std::max(work.bytes, 0.0);
+  return more <= 0.03 * all;
+}
+
+// Returns the ranges as text: "input_ids[1,59..73]". A language model has dozens of inputs, so only some are named.
+std::string RangesText(const Graph& graph, std::span<const InputType> first, std::span<const InputType> last) {
+  constexpr size_t kShown = 4;
+  std::string text;
+  size_t shown = 0, more = 0;
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (first[i].shape == last[i].shape) continue;
+    if (shown == kShown) {
+      ++more;
+      continue;
+    }
+    std::string sizes;
+    for (size_t d = 0; d < first[i].shape.size(); ++d) {
+      const int64_t from = first[i].shape[d], to = last[i].shape[d];
+      sizes += fmt::format("{}{}", d ? "," : "", from == to ? std::to_string(to) : fmt::format("{}..{}", from, to));
+    }
+    text += fmt::format("{}{}[{}]", shown++ ? ", " : "", graph.value(graph.inputs()[i]).name, sizes);
+  }
+  return more ? fmt::format("{} and {} more inputs", text, more) : text;
+}
+
+}  // namespace
+
+SizeRange SizeRange::Of(int64_t size) {
+  SizeRange range = {0, 0};
+  while (!range.Has(size)) {
+    range.first = range.last + 1;
+    range.last = range.first + range.first / 4;
+  }
+  return range;
+}
+
+std::unique_ptr<RangePlans> RangePlans::For(const PlanContext& context) {
+  const auto reproducible = [&](Device* device) { return context.kernels.ModeOn(*device) == MGE_SELECT_REPRODUCIBLE; };
+  const auto queues = [](Device* device) { return HasQueues(*device); };
+  const SelectionTools& selection = context.services->selection;
+  if (context.settings->Get<kPlanRanges>() == PlanRanges::kOff || context.training || selection.recorder ||
+      selection.replay || context.settings->Get<kPlanStaticInputShape>() || RecordsValues(*context.settings) ||
+      std::ranges::any_of(context.devices, queues) || std::ranges::any_of(context.devices, reproducible)) {
+    return nullptr;
+  }
+  return std::make_unique<RangePlans>();
+}
+
+void RangePlans::Note(std::span<const InputType> inputs) {
+  if (seen_ == 0 || !SameKinds(seen_types_, inputs)) {
+    seen_types_.assign(inputs.begin(), inputs.end());
+    seen_ = 0;
+  }
+  ++seen_;
+  EachSize(inputs, [&](size_t i, size_t d) {
+    if (seen_types_[i].shape[d] != inputs[i].shape[d]) seen_types_[i].shape[d] = kUnknownDim;
+  });
+}
+
+absl::StatusOr<const RangePlans::Pattern*> RangePlans::PatternFor(const Graph& graph, std::span<const InputType> inputs,
+                                                                  Types types, const PlanContext& context,
+                                                                  const StopControl* stop) {
+  const auto known = std::ranges::find(patterns_, types, &Pattern::types);
+  if (known != patterns_.end()) return &*known;
+  if (patterns_.size() >= kKept) patterns_.pop_back();
+  Pattern& pattern = patterns_.emplace_front(Pattern{std::move(types)});
+  const auto pass = [&]() -> absl::Status {
+    MGE_ASSIGN_OR_RETURN(SpecialisedGraph made, Specialise(graph, pattern.types, context, stop));
+    auto passed = std::make_shared<const SpecialisedGraph>(std::move(made));
+    RangeGraph sized(passed);
+    MGE_ASSIGN_OR_RETURN(const bool set, sized.SetSizes(inputs, stop));
+    if (!set) return absl::UnimplementedError("a shape depends on data or on these sizes");
+    MGE_ASSIGN_OR_RETURN(const SpecialisedGraph exact, Specialise(graph, inputs, context, stop));
+    if (!ServesAsWell(sized.graph(), exact.graph)) {
+      return absl::UnimplementedError("with unknown sizes, more work is left or less is fused");
+    }
+    pattern.passed = std::move(passed);
+    return absl::OkStatus();
+  };
+  // Wrong sizes are for the plan of the sizes themselves to report.
+  pattern.why = std::string(pass().message());
+  MGE_RETURN_IF_ERROR(CheckStop(stop));
+  return &pattern;
+}
+
+RangePlans::Range* RangePlans::Find(std::span<const InputType> inputs) {
+  for (auto at = ranges_.begin(); at != ranges_.end(); ++at) {
+    if (!SameKinds(at->first, inputs)) continue;
+    bool has = true;
+    EachSize(inputs, [&](size_t i, size_t d) {
+      has &= SizeRange{at->first[i].shape[d], at->last[i].shape[d]}.Has(inputs[i].shape[d]);
+    });
+    if (!has) continue;
+    ranges_.splice(ranges_.begin(), ranges_, at);
+    return &ranges_.front();
+  }
+  return nullptr;
+}
+
+absl::StatusOr<RangePlans::Range*> RangePlans::Make(const Graph& graph, std::span<const InputType> inputs,
+                                                    const std::shared_ptr<const PlanContext>& context,
+                                                    const StopControl* stop, const ReclaimMemory& reclaim_memory) {
+  Range range = {.first = {inputs.begin(), inputs.end()}, .last = {inputs.begin(), inputs.end()}, .plan = nullptr};
+  Types types(inputs.begin(), inputs.end());
+  int64_t largest = 0;
+  EachSize(inputs, [&](size_t i, size_t d) {
+    const int64_t size = inputs[i].shape[d];
+    const SizeRange sizes = SizeRange::Of(size);
+    if (seen_types_[i].shape[d] != kUnknownDim || sizes.first == sizes.last) return;
+    types[i].shape[d] = kUnknownDim;
+    largest = std::max(largest, size);
+  });
+  if (largest == 0) return nullptr;
+  const SizeRange leader = SizeRange::Of(largest);
+  EachSize(inputs, [&](size_t i, size_t d) {
+    if (types[i].shape[d] != kUnknownDim) return;
+    const int64_t size = inputs[i].shape[d];
+    const int64_t down = largest - leader.first, up = leader.last - largest;
+    const bool follows = std::max(down, up) <= size / 4 + 1;
+    const SizeRange sizes = follows ? SizeRange{size - down, size + up} : SizeRange::Of(size);
+    range.first[i].shape[d] = sizes.first;
+    range.last[i].shape[d] = sizes.last;
+  });
+  if (ranges_.size() >= kKept) ranges_.pop_back();
+  Range& made = ranges_.emplace_front(std::move(range));
+  MGE_ASSIGN_OR_RETURN(const Pattern* pattern, PatternFor(graph, inputs, std::move(types), *context, stop));
+  made.why = pattern->why;
+  if (!pattern->passed) return &made;
+  // Largest sizes that contradict each other or do not fit into memory leave the sizes to plans of their own.
+  absl::StatusOr<std::unique_ptr<RangePlan>> plan =
+      RangePlan::Create(std::make_unique<RangeGraph>(pattern->passed), made.last, RangesText(graph, made.first, made.last),
+                        context, stop, reclaim_memory);
+  MGE_RETURN_IF_ERROR(CheckStop(stop));
+  if (plan.ok()) {
+    made.plan = *std::move(plan);
+  } else {
+    made.why = std::string(plan.status().message());
+  }
+  return &made;
+}
+
+bool RangePlans::Forget() {
+  return std::erase_if(ranges_, [](const Range& range) { return range.plan != nullptr; }) > 0;
+}
+
+absl::StatusOr<std::shared_ptr<Plan>> RangePlans::PlanFor(const Graph& graph, std::span<const InputType> inputs,
+                                                          std::span<const IoPlace> outputs,
+                                                          const std::shared_ptr<const PlanContext>& context,
+                                                          const StopControl* stop, const ReclaimMemory& reclaim_memory,
+                                                          std::string* why) {
+  const auto own = [&](std::string reason) {
+    *why = std::move(reason);
+    return nullptr;
+  };
+  const auto elsewhere = [](const IoPlace& place) { return place != IoPlace(); };
+  const auto unfit = [&](const InputType& type) { return type.kind != ValueKind::kTensor || elsewhere(type.place); };
+  if (std::ranges::any_of(inputs, unfit) || std::ranges::any_of(outputs, elsewhere)) {
+    return own("an input is no tensor, or an input or output is in the memory of a device");
+  }
+  Note(inputs);
+  if (seen_ < kOwnPlans) return nullptr;
+  Range* range = Find(inputs);
+  if (!range) {
+    MGE_ASSIGN_OR_RETURN(range, Make(graph, inputs, context, stop, reclaim_memory));
+  }
+  if (!range) return own("no size that varies is in a range of several sizes");
+  if (!range->plan) return own(range->why);
+  absl::StatusOr<std::shared_ptr<Plan>> plan = range->plan->Derive(inputs, stop);
+  MGE_RETURN_IF_ERROR(CheckStop(stop));
+  if (plan.ok()) {
+    ++range->served;
+    return plan;
+  }
+  std::string reason(plan.status().message());
+  if (++range->refused >= kRefusals && range->refused > range->served) {
+    range->plan = nullptr;
+    range->why = reason;
+  }
+  return own(std::move(reason));
+}
+
+}  // namespace mge

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans of ranges of sizes: which sizes share decisions, and that they compute what plans of their own compute.
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "core/base/errors.h"
+#include "core/engine/session.h"
+#include "core/plan/ranges/range_plans.h"
+#include "gmock/gmock.h"
+#include "tests/support/session_values.h"
+
+namespace mge {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
+
+// One step of a decoder: the cache of n entries and the mask of n + 1 grow together.
+constexpr char kDecoder[] = R"(
+input past : float32[B,2,P,4]
+input fresh : float32[B,2,1,4]
+input mask : float32[B,T]
+present = Concat(past, fresh) {axis=2}
+keys = Transpose(present) {perm=[0,1,3,2]}
+scores = MatMul(fresh, keys)
+const axes = int64[2]<1,2>
+wide = Unsqueeze(mask, axes)
+masked = Add(scores, wide)
+weights = Softmax(masked) {axis=-1}
+mixed = MatMul(weights, present)
+output mixed
+output present
+)";
+
+// Shapes that are computed, as exporters write them: the sizes go through Shape, Gather, Concat and Reshape.
+constexpr char kReshapes[] = R"(
+input x : float32[B,S,8]
+const w = float32[8,8]<0.25>
+const two = int64[1]<2>
+const four = int64[1]<4>
+const zero = int64[]<0>
+const one = int64[]<1>
+const axis = int64[1]<0>
+p = MatMul(x, w)
+shape = Shape(x)
+b = Gather(shape, zero) {axis=0}
+s = Gather(shape, one) {axis=0}
+b1 = Unsqueeze(b, axis)
+s1 = Unsqueeze(s, axis)
+split = Concat(b1, s1, two, four) {axis=0}
+heads = Reshape(p, split)
+t = Transpose(heads) {perm=[0,2,1,3]}
+r = Relu(t)
+output r
+)";
+
+// Pads that follow from the size: they differ for odd and even sizes.
+constexpr char kSame[] = R"(
+input x : float32[1,2,H,W]
+const w = float32[3,2,3,3]<0.125>
+c = Conv(x, w) {auto_pad="SAME_UPPER",strides=[2,2]}
+m = MaxPool(c) {auto_pad="SAME_LOWER",kernel_shape=[2,2],strides=[3,3]}
+output c
+output m
+)";
+
+using Settings = decltype(SessionOptions::settings);
+
+std::shared_ptr<Runtime> CpuRuntime(Settings settings = {}) {
+  RuntimeOptions options;
+  options.sources.call = std::move(settings);
+  options.built_in_plugins = false;
+  options.plugin_directories = {kPlugins};
+  auto runtime = Runtime::Create(std::move(options));
+  EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
+  return runtime.ok() ? *runtime : nullptr;
+}
+
+std::shared_ptr<Session> Make(const std::shared_ptr<Runtime>& runtime, const char* text, Settings settings = {},
+                              const std::string& device = "cpu0") {
+  onnx::Model model;
+  model.graph = *ParseGraphText(text);
+  auto session = Session::Create(runtime, std::move(model), {.device = device, .settings = std::move(settings)});
+  EXPECT_TRUE(session.ok()) << FormatError(session.status());
+  return session.ok() ? *session : nullptr;
+}
+
+std::vector<HostValue> DecoderInputs(int64_t n, int64_t batch = 1) {
+  return {Numbers({batch, 2, n, 4}, 1), Numbers({batch, 2, 1, 4}, 2), Numbers({batch, n + 1}, 3)};
+}
+std::vector<HostValue> TextInputs(int64_t n) { return {Numbers({n % 3 + 1, n, 8})}; }
+std::vector<HostValue> ImageInputs(int64_t n) { return {Numbers({1, 2, n, n + n % 4})}; }
+
+bool IsOfARange(const Session& session) { return !session.last_plan()->report.ranges.empty(); }
+
+std::vector<int64_t> Shuffled(int64_t first, int64_t last) {
+  std::vector<int64_t> sizes;
+  for (int64_t n = first; n <= last; ++n) sizes.push_back(n);
+  std::shuffle(sizes.begin(), sizes.end(), std::mt19937(7));
+  return sizes;
+}
+
+TEST(SizeRanges, FollowEachOtherAndEndAtMostAQuarterAboveTheirFirstSize) {
+  int64_t next = 0;
+  for (int64_t size = 0; size < 5000; ++size) {
+    const SizeRange range = SizeRange::Of(size);
+    ASSERT_TRUE(range.Has(size));
+    ASSERT_LE(4 * range.last, 5 * range.first);
+    ASSERT_EQ(range.first == size, size == next);
+    if (size == range.last) next = size + 1;
+  }
+  for (const int64_t alone : {0, 1, 2, 3}) EXPECT_EQ(SizeRange::Of(alone).last, alone);
+}
+
+struct Case {
+  const char* name;
+  const char* model;
+  std::vector<HostValue> (*inputs)(int64_t);
+};
+
+class PlansOfARange : public testing::TestWithParam<Case> {};
+
+TEST_P(PlansOfARange, ComputeWhatPlansOfOneSizeCompute) {
+  const auto runtime = CpuRuntime();
+  for (const char* device : {"cpu0", "host"}) {
+    auto ranges = Make(runtime, GetParam().model, {}, device);
+    auto exact = Make(runtime, GetParam().model, {{"plan.ranges", "off"}}, device);
+    int served = 0;
+    for (int round = 0; round < 2; ++round) {
+      for (const int64_t n : Shuffled(0, 70)) {
+        const std::vector<HostValue> inputs = GetParam().inputs(n);
+        auto got = ResultsOf(*ranges, inputs), want = ResultsOf(*exact, inputs);
+        ASSERT_EQ(got.ok(), want.ok()) << n << " " << FormatError(got.ok() ? want.status() : got.status());
+        if (!want.ok()) continue;
+        ASSERT_EQ(got->size(), want->size()) << n;
+        for (size_t i = 0; i < want->size(); ++i) ASSERT_NEAR((*got)[i], (*want)[i], 1e-5) << device << " " << n << " " << i;
+        served += IsOfARange(*ranges);
+        EXPECT_FALSE(IsOfARange(*exact));
+      }
+    }
+    EXPECT_GT(served, 100) << device;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PlansOfARange,
+                         testing::Values(Case{"Decoder", kDecoder, [](int64_t n) { return DecoderInputs(n); }},
+                                         Case{"ComputedShapes", kReshapes, TextInputs},
+                                         Case{"PadsOfTheSize", kSame, ImageInputs}),
+                         [](const auto& param) { return param.param.name; });
+
+TEST(Ranges, BeginWithTheThirdSignature) {
+  auto session = Make(CpuRuntime(), kReshapes);
+  for (const int64_t n : {60, 61, 62, 63}) {
+    ASSERT_TRUE(ResultsOf(*session, {Numbers({1, n, 8})}).ok());
+    EXPECT_EQ(IsOfARange(*session), n >= 62) << n;
+  }
+  EXPECT_EQ(session->last_plan()->report.ranges, "x[1,59..73,8]");
+  EXPECT_THAT(PlanText(*session->last_plan(), false), HasSubstr("for a range of sizes, x[1,59..73,8]"));
+}
+
+TEST(Ranges, KeepTheDistanceOfACacheFromItsMask) {
+  auto session = Make(CpuRuntime(), kDecoder);
+  for (int64_t n = 20; n <= 30; ++n) ASSERT_TRUE(ResultsOf(*session, DecoderInputs(n)).ok());
+  EXPECT_EQ(session->last_plan()->report.ranges, "past[1,2,28..35,4], mask[1,29..36]");
+}
+
+TEST(Ranges, AreNotUsedIfTheSettingsSayHowKernelsAreChosen) {
+  for (const Settings& settings :
+       {Settings{{"plan.ranges", "off"}}, Settings{{"select.strategy", "reproducible"}},
+        Settings{{"plan.static_input_shape", "true"}}, Settings{{"debug.check_memory", "true"}}}) {
+    auto session = Make(CpuRuntime(), kReshapes, settings);
+    for (const int64_t n : {60, 61, 62, 63}) {
+      if (!ResultsOf(*session, {Numbers({1, n, 8})}).ok()) continue;  // the shape may not change
+      EXPECT_FALSE(IsOfARange(*session)) << n;
+    }
+  }
+}
+
+TEST(Ranges, SayWhySizesHavePlansOfTheirOwn) {
+  auto reshapes = Make(CpuRuntime(), kReshapes);
+  for (const int64_t n : {1, 2, 3}) ASSERT_TRUE(ResultsOf(*reshapes, {Numbers({1, n, 8})}).ok());
+  EXPECT_EQ(reshapes->last_plan()->report.why_own, "no size that varies is in a range of several sizes");
+  EXPECT_THAT(PlanText(*reshapes->last_plan(), true), HasSubstr("for these sizes only: no size that varies"));
+  auto counted = Make(CpuRuntime(), "input x : float32[N]\nn = NonZero(x)\noutput n\n");
+  for (const int64_t n : {60, 61, 62}) {
+    RunState control;
+    std::vector<HostValue> out(1);
+    ASSERT_TRUE(counted->Run(std::vector<HostValue>{Numbers({n})}, out, control).ok());
+  }
+  EXPECT_THAT(counted->last_plan()->report.why_own, HasSubstr("depend"));
+}
+
+TEST(Ranges, LeaveErrorsOfWrongSizesAsTheyAreAndGoOn) {
+  const auto runtime = CpuRuntime();
+  auto ranges = Make(runtime, kDecoder), exact = Make(runtime, kDecoder, {{"plan.ranges", "off"}});
+  for (int64_t n = 20; n <= 30; ++n) ASSERT_TRUE(ResultsOf(*ranges, DecoderInputs(n)).ok());
+  std::vector<HostValue> wrong = DecoderInputs(27);
+  wrong[2] = Numbers({1, 26}, 3);
+  const absl::Status got = ResultsOf(*ranges, wrong).status(), want = ResultsOf(*exact, wrong).status();
+  EXPECT_FALSE(got.ok());
+  EXPECT_EQ(FormatError(got), FormatError(want));
+  for (int64_t n = 26; n <= 33; ++n) {
+    EXPECT_EQ(*ResultsOf(*ranges, DecoderInputs(n)), *ResultsOf(*exact, DecoderInputs(n))) << n;
+    EXPECT_TRUE(IsOfARange(*ranges)) << n;
+  }
+}
+
+TEST(Ranges, WhoseLargestSizesDoNotFitIntoMemoryLeaveTheSizesThatFit) {
+  auto session = Make(CpuRuntime({{"memory.limit", "1MiB"}}),
+                      "input x : float32[N]\na = Sigmoid(x)\nb = Cos(a)\nc = Sin(a)\ny = Add(b, c)\noutput y\n");
+  const int64_t first = SizeRange::Of(70'000).first;
+  for (int64_t n = first; n < first + 6; ++n) {
+    auto got = ResultsOf(*session, {Numbers({n})});
+    EXPECT_TRUE(got.ok()) << FormatError(got.status());
+  }
+}
+
+TEST(Ranges, ServeThreadsThatRunDifferentSizesAtTheSameTime) {
+  const auto runtime = CpuRuntime();
+  auto session = Make(runtime, kDecoder, {{"plan.cache_count", "4"}});
+  auto exact = Make(runtime, kDecoder, {{"plan.ranges", "off"}});
+  std::vector<std::vector<float>> want;
+  for (int64_t n = 0; n <= 50; ++n) want.push_back(*ResultsOf(*exact, DecoderInputs(n)));
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      std::mt19937 random(t);
+      for (int i = 0; i < 200; ++i) {
+        const auto n = static_cast<int64_t>(random() % want.size());
+        auto got = ResultsOf(*session, DecoderInputs(n));
+        wrong += !got.ok() || !std::ranges::equal(*got, want[static_cast<size_t>(n)],
+                                                  [](float a, float b) { return std::abs(a - b) < 1e-5f; });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace mge
