@@ -283,8 +283,8 @@ MGE_API MGE_NODISCARD mge_status* mge_tensor_map(mge_tensor* tensor, void** out)
  * type kDLExtDev and the device's number. The runs that write the tensor must have ended, so that no stream has to wait. */
 struct DLManagedTensorVersioned;
 MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensorVersioned** out);
-/* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready to be read. `device` names the
- * device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag. */
+/* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready (mge_run_fence_of_stream). `device`
+ * names the device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag. */
 MGE_API MGE_NODISCARD mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device,
                                                          struct DLManagedTensorVersioned* managed, mge_tensor** out);
 /* The same with the struct of DLPack before version 1, which cannot say that a tensor must not be written: such tensors fail
@@ -503,13 +503,17 @@ typedef struct mge_run_options {
   void* state;
   mge_inbox* inbox;
   uint64_t tag;
+  /* A stream of the application on the session's first device, as a driver knows it: a cudaStream_t or hipStream_t (1: the default
+   * stream), or an mge_virtual_stream* (mge/virtual_stream.h). The run begins when the work that is on the stream at the call has
+   * ended, and work that comes on the stream after the call waits for the end of the run. Inputs in plain host memory must be ready
+   * at the call. Not with `done` or an inbox. NULL: no order. Fails with E0502 if the device cannot do that. */
+  void* native_stream;
 } mge_run_options;
 static inline void mge_run_options_init(mge_run_options* options) { MGE_CLEAR_(options); }
 
 /* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the right
- * type, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of strings is
- * replaced. If only the run determines the size, wrapped memory must be large enough; a tensor with its own memory is replaced
- * if it is too small. For a run with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is
+ * type and shape, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of
+ * strings is replaced. If only the run determines the shape, so is a tensor with its own memory that has another one. For a run with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is
  * unchanged. Inputs and outputs may be released at once in every case; memory that tensors wrap must stay valid until the
  * run has ended.
  *
@@ -527,6 +531,10 @@ MGE_API MGE_NODISCARD mge_status* mge_session_run(mge_session* session, mge_tens
 /* Waits for the run. `seconds` < 0: without a limit. Sets *reached to 0 if the time limit came first, else to 1. Fails with
  * the error of the run, or of a run that it had to wait for; each call returns it again. */
 MGE_API MGE_NODISCARD mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached);
+/* Creates a fence for work of the application: it is reached when the work that is now on a stream has ended. `device` and
+ * `native_stream` are as in mge_run_options. Waiting for it makes memory that this work writes ready for reading. */
+MGE_API MGE_NODISCARD mge_status* mge_run_fence_of_stream(mge_runtime* runtime, const char* device, void* native_stream,
+                                                          mge_run_fence** out);
 /* Releases the fence, without waiting. A run in progress goes on. The release of a session or a runtime waits for such runs, up to
  * a minute. */
 MGE_API void mge_run_fence_release(mge_run_fence* fence);

@@ -115,6 +115,11 @@ struct SessionOptions {
 class RunFence : public internal::Owner<mge_run_fence, mge_run_fence_release> {
  public:
   using Owner::Owner;
+  // Returns a fence that is reached when the work that is now on a stream of the application has ended.
+  static Result<RunFence> OfStream(const Runtime& runtime, const std::string& device, void* native_stream) {
+    return internal::Take<RunFence>(
+        [&](mge_run_fence** out) { return mge_run_fence_of_stream(runtime.get(), device.c_str(), native_stream, out); });
+  }
   // Waits until the run has ended, and returns its error.
   Status Wait() const {
     int32_t reached = 0;
@@ -135,6 +140,7 @@ struct RunOptions {
   std::vector<std::string> input_names = {};
   std::vector<std::string> output_names = {};  // the outputs to compute; nodes that these do not need are skipped
   std::vector<const RunFence*> after = {};     // runs that must have ended before this one begins
+  void* native_stream = nullptr;               // a stream of the application that the run follows, and that waits for it
   RunFence* fence = nullptr;  // set: the run is enqueued, and its outputs may be read when the fence is reached
   // One of these may be set. The call then returns no outputs and does not wait, and a worker does the run.
   Done done = nullptr;           // is called once with the outputs, unless Run() itself fails
@@ -287,6 +293,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     o.after_count = after.size();
     o.inbox = options.inbox ? options.inbox->get() : nullptr;
     o.tag = options.tag;
+    o.native_stream = options.native_stream;
     std::unique_ptr<RunOptions::Done> done;
     if (options.done) {
       done = std::make_unique<RunOptions::Done>(options.done);

@@ -40,6 +40,7 @@ const std::vector<Program>& Programs() {
       {"sources", "$D/digits.onnx", {"read: done", "1 inputs"}},
       {"async", "$D/digits.onnx $D/digits_images.npy cpu0", {"sum of their tags 3", "cancelled: yes"}},
       {"async", "$D/digits.onnx $D/digits_images.npy virtual0", {"enqueued runs ended: yes", "cancelled: yes"}},
+      {"streams", "$D/digits.onnx $D/digits_images.npy", {"the run followed the stream: yes", "its work has ended: yes"}},
       {"profile", "$D/digits.onnx $D/digits_images.npy trace.json", {"mge.profile/1", "trace written"}},
       {"training",
        "$D/digits.onnx $D/digits_images.npy $D/digits_labels.npy trained.onnx",
