@@ -379,6 +379,8 @@ typedef struct mge_session_options {
   void* progress_state;
   /* Nullable. Called once with progress_state when no call of `progress` can come any more, also if the load fails. */
   mge_release_fn progress_release;
+  /* Keeps the progress for mge_inbox_take_progress, in place of `progress`. The session shares it; it may be released earlier. */
+  mge_inbox* progress_inbox;
 } mge_session_options;
 static inline void mge_session_options_init(mge_session_options* options) { MGE_CLEAR_(options); }
 
@@ -539,8 +541,8 @@ MGE_API MGE_NODISCARD mge_status* mge_run_fence_of_stream(mge_runtime* runtime, 
  * a minute. */
 MGE_API void mge_run_fence_release(mge_run_fence* fence);
 
-/* An inbox keeps ended runs and messages until the program takes them, on a thread of its own choice: for event loops, and
- * for languages that a thread of the library must not enter. */
+/* An inbox keeps ended runs, messages and progress until the program takes them, on a thread of its own choice: for event loops,
+ * and for languages that a thread of the library must not enter. */
 MGE_API MGE_NODISCARD mge_status* mge_inbox_create(mge_inbox** out);
 MGE_API void mge_inbox_release(mge_inbox* inbox); /* discards what it keeps, and what comes later */
 /* A file descriptor for poll(): it is readable while the inbox is not empty. The inbox owns it. Do not read from it. Not used in
@@ -552,6 +554,9 @@ MGE_API int32_t mge_inbox_take_run(mge_inbox* inbox, uint64_t* tag, mge_status**
                                    size_t capacity, size_t* count);
 /* Takes the oldest message. Returns 0 if there is none, else 1. */
 MGE_API int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_string** message);
+/* Takes how far a stage is, as `progress` of mge_session_options receives it. Returns 0 if no stage has advanced since it was taken,
+ * else 1. Only the latest numbers of a stage are kept. Sessions that share an inbox are not told apart. */
+MGE_API int32_t mge_inbox_take_progress(mge_inbox* inbox, mge_string** stage, uint64_t* done, uint64_t* total);
 
 /* ---- states: values that stay in a session from run to run. A session that trains has its parameters, and values of its
  * optimizer, such as "NAME.mean" of adam. */

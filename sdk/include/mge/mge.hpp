@@ -108,6 +108,7 @@ struct SessionOptions {
   const RunControl* control = nullptr;  // ends the load
   // Receives how far a stage of loading or planning is, on any thread.
   std::function<void(std::string_view stage, uint64_t done, uint64_t total)> progress = nullptr;
+  const Inbox* progress_inbox = nullptr;         // keeps the progress, in place of `progress`
   std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
 
@@ -417,6 +418,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
       o.progress_state = new Progress(options.progress);
       o.progress_release = [](void* progress) { delete static_cast<Progress*>(progress); };
     }
+    if (options.progress_inbox) o.progress_inbox = options.progress_inbox->get();
     const TrainingOptions t = options.training.value_or(TrainingOptions());
     const internal::Texts frozen(t.frozen);
     mge_training_options training;

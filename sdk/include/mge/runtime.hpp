@@ -94,7 +94,13 @@ struct Message {
   std::string text;
 };
 
-// Keeps ended runs (RunOptions::inbox) and messages until the program takes them; see mge_inbox. Takes runs in mge.hpp.
+// How far a stage of a load or of planning is; see SessionOptions::progress.
+struct StageProgress {
+  std::string stage;
+  uint64_t done, total;
+};
+
+// Keeps ended runs (RunOptions::inbox), messages and progress until the program takes them; see mge_inbox. Takes runs in mge.hpp.
 class Inbox : public internal::Owner<mge_inbox, mge_inbox_release> {
  public:
   using Owner::Owner;
@@ -108,6 +114,15 @@ class Inbox : public internal::Owner<mge_inbox, mge_inbox_release> {
     if (!mge_inbox_take_message(get(), &level, &text)) return std::nullopt;
     const internal::Owner<mge_string, mge_string_release> owner(text);
     return Message{level, std::string(mge_string_data(text), mge_string_size(text))};
+  }
+  // Takes the latest numbers of a stage that has advanced, if there is one.
+  std::optional<StageProgress> TakeProgress() {
+    StageProgress out = {};
+    mge_string* stage = nullptr;
+    if (!mge_inbox_take_progress(get(), &stage, &out.done, &out.total)) return std::nullopt;
+    const internal::Owner<mge_string, mge_string_release> owner(stage);
+    out.stage = mge_string_data(stage);
+    return out;
   }
 };
 

@@ -37,7 +37,7 @@ const std::vector<Program>& Programs() {
       {"tensors", "cpu0 .", {"float32[2,3]", "the host can access it", "released 1 time", "read back: 1 and 6"}},
       {"tensors", "virtual0 .", {"context gpu", "the host cannot access it", "back on the host: 6", "page-locked: yes"}},
       {"values", "", {"block: onethree", "dog: 0.75 and 0"}},
-      {"sources", "$D/digits.onnx", {"read: done", "1 inputs"}},
+      {"sources", "$D/digits.onnx", {"read: 1 of 1", "1 inputs"}},
       {"async", "$D/digits.onnx $D/digits_images.npy cpu0", {"sum of their tags 3", "cancelled: yes"}},
       {"async", "$D/digits.onnx $D/digits_images.npy virtual0", {"enqueued runs ended: yes", "cancelled: yes"}},
       {"streams", "$D/digits.onnx $D/digits_images.npy", {"the run followed the stream: yes", "its work has ended: yes"}},
