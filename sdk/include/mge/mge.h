@@ -515,9 +515,9 @@ static inline void mge_run_options_init(mge_run_options* options) { MGE_CLEAR_(o
 
 /* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the right
  * type and shape, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of
- * strings is replaced. If only the run determines the shape, so is a tensor with its own memory that has another one. For a run with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is
- * unchanged. Inputs and outputs may be released at once in every case; memory that tensors wrap must stay valid until the
- * run has ended.
+ * strings is replaced. If only the run determines the shape, so is a tensor with its own memory that has another one. For a run
+ * with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is unchanged. Inputs and outputs may
+ * be released at once in every case; memory that tensors wrap must stay valid until the run has ended.
  *
  * With `fence` (nullable) the run is enqueued: the call returns without waiting for devices, and the fence is reached when the
  * run has ended. Outputs are on devices or in page-locked memory; those of NULL are created on the device at once. They may be
