@@ -13,7 +13,8 @@
 // Names    Functions are in CamelCase, accessors in lower case. Contexts (context.hpp) have the names of mxnet.context.
 // Empty    Objects are created by functions such as Create(). A default-constructed or moved-from one is empty: it can be
 //          assigned and tested, and not be used otherwise.
-// Backends plugin.hpp has classes of the same names: include it in other source files.
+// Backends plugin.hpp has classes of the same names. In a source file that has included it before, these are mge::app::Session
+//          and so on.
 // C        get() is the handle for functions of mge.h.
 #pragma once
 
@@ -32,15 +33,14 @@
 
 #include "mge/context.hpp"
 #include "mge/mge.h"
+#include "mge/namespace.hpp"
 #include "mge/result.hpp"
 #include "mge/runtime.hpp"
 #include "mge/span.hpp"
 #include "mge/tensor.hpp"
 
 namespace mge {
-// An inline namespace: invisible in source code, but part of every symbol. So another library with classes of these names
-// (another version of this header, or the core itself) can be linked into the same program.
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 // The times of the steps of runs. RunControl::SetProfile() selects the runs.
 class Profile : public internal::Owner<mge_profile, mge_profile_release> {
@@ -315,7 +315,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   }
 
   // Generates the inputs that are empty in `given` (one per input of the model, or none).
-  Result<mge::ExampleInputs> ExampleInputs(const ExampleOptions& options = {}, std::vector<Tensor> given = {}) const {
+  Result<v0::ExampleInputs> ExampleInputs(const ExampleOptions& options = {}, std::vector<Tensor> given = {}) const {
     const internal::Texts shapes(options.shapes);
     mge_example_options o;
     mge_example_options_init(&o);
@@ -332,7 +332,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     for (size_t i = 0; i < in.size(); ++i) {
       if (!given[i]) given[i] = Tensor(in[i]);
     }
-    return mge::ExampleInputs{std::move(given), *std::move(report)};
+    return v0::ExampleInputs{std::move(given), *std::move(report)};
   }
 
   // Returns the plan for such inputs as "text" or "mge.plan/1". With a profile, includes measured times of the steps.
@@ -441,5 +441,5 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   }
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

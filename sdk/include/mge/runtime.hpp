@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "mge/mge.h"
+#include "mge/namespace.hpp"
 #include "mge/result.hpp"
 
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 inline std::string_view Version() { return mge_version(); }                           // of the loaded library
 inline int VersionNumber() { return mge_version_number(); }                           // MGE_VERSION of the loaded library
@@ -210,5 +211,5 @@ struct Plugins {
   }
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge
