@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "core/base/errno_text.h"
@@ -31,13 +32,25 @@ void Inbox::Unsignal() {
 void Inbox::Add(std::list<EndedRun>& run) {
   std::lock_guard lock(mutex_);
   runs_.splice(runs_.end(), run);
-  if (runs_.size() + messages_.size() == 1) Signal();
+  if (size() == 1) Signal();
 }
 
 void Inbox::Add(Message message) {
   std::lock_guard lock(mutex_);
   messages_.push_back(std::move(message));
-  if (runs_.size() + messages_.size() == 1) Signal();
+  if (size() == 1) Signal();
+}
+
+void Inbox::Add(StageProgress progress) {
+  std::lock_guard lock(mutex_);
+  const auto known =
+      std::find_if(stages_.begin(), stages_.end(), [&](const StageProgress& s) { return s.stage == progress.stage; });
+  if (known != stages_.end()) {
+    *known = std::move(progress);
+    return;
+  }
+  stages_.push_back(std::move(progress));
+  if (size() == 1) Signal();
 }
 
 template <typename Queue>
@@ -46,12 +59,13 @@ std::optional<typename Queue::value_type> Inbox::TakeFrom(Queue& from) {
   if (from.empty()) return std::nullopt;
   std::optional<typename Queue::value_type> out = std::move(from.front());
   from.pop_front();
-  if (runs_.empty() && messages_.empty()) Unsignal();
+  if (size() == 0) Unsignal();
   return out;
 }
 
 std::optional<EndedRun> Inbox::TakeRun() { return TakeFrom(runs_); }
 std::optional<Message> Inbox::TakeMessage() { return TakeFrom(messages_); }
+std::optional<StageProgress> Inbox::TakeProgress() { return TakeFrom(stages_); }
 
 }  // namespace mge::api
 
@@ -92,5 +106,14 @@ int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_string** me
   if (!taken) return 0;
   *level = taken->level;
   *message = mge::api::NewString(std::move(taken->text));
+  return 1;
+}
+
+int32_t mge_inbox_take_progress(mge_inbox* inbox, mge_string** stage, uint64_t* done, uint64_t* total) {
+  std::optional<mge::api::StageProgress> taken = inbox->inbox->TakeProgress();
+  if (!taken) return 0;
+  *stage = mge::api::NewString(std::move(taken->stage));
+  *done = taken->done;
+  *total = taken->total;
   return 1;
 }

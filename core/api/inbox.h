@@ -27,7 +27,12 @@ struct Message {
   std::string text;
 };
 
-// Two queues, first in, first out. Thread-safe. A forked child has its own queues, and does not use the descriptor, whose
+struct StageProgress {
+  std::string stage;
+  uint64_t done, total;
+};
+
+// Queues, first in, first out, and the latest progress of each stage. Thread-safe. A forked child has its own queues, and does not use the descriptor, whose
 // counter it shares with the parent.
 class Inbox {
  public:
@@ -36,16 +41,19 @@ class Inbox {
   Inbox(const Inbox&) = delete;
   Inbox& operator=(const Inbox&) = delete;
 
-  int descriptor() const { return descriptor_; }  // readable while a queue is not empty
+  int descriptor() const { return descriptor_; }  // readable while something can be taken
   // Moves the elements of `run` into the queue. Needs no memory, so that no run is lost.
   void Add(std::list<EndedRun>& run);
   void Add(Message message);
+  void Add(StageProgress progress);  // replaces an earlier one of the stage
   std::optional<EndedRun> TakeRun();
   std::optional<Message> TakeMessage();
+  std::optional<StageProgress> TakeProgress();
 
  private:
   template <typename Queue>
   std::optional<typename Queue::value_type> TakeFrom(Queue& from);
+  size_t size() const { return runs_.size() + messages_.size() + stages_.size(); }
   void Signal();
   void Unsignal();
 
@@ -54,6 +62,7 @@ class Inbox {
   std::mutex mutex_;
   std::list<EndedRun> runs_;
   std::deque<Message> messages_;
+  std::deque<StageProgress> stages_;  // those that have advanced since they were taken
 };
 
 }  // namespace mge::api

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runs of a session, for callers in C.
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -10,6 +11,7 @@
 #include "core/api/options.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/plugin/native_stream.h"
 #include "fmt/format.h"
 
 using mge::api::Misuse;
@@ -157,6 +159,13 @@ absl::Status Submit(mge_session& s, Call& call, const mge_run_options& o, mge_te
   }
   std::unique_ptr<mge_run_fence> enqueued;
   if (fence) enqueued = std::make_unique<mge_run_fence>();
+  std::optional<mge::NativeStream> stream;
+  if (o.native_stream) {
+    MGE_ASSIGN_OR_RETURN(stream, mge::NativeStream::On(s.session->device(), o.native_stream));
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::RunFence> before,
+                         mge::RunFence::OfStream(s.session->shared_runtime(), *stream));
+    call.after.push_back(std::move(before));
+  }
   mge::RunState run(o.control ? &o.control->run_control : nullptr);
   std::optional<mge::Recorder> recorder = mge::api::RecorderOf(o.control, s);
   if (recorder) run.observer = &*recorder;
@@ -165,7 +174,11 @@ absl::Status Submit(mge_session& s, Call& call, const mge_run_options& o, mge_te
                                    .places = call.places,
                                    .after = call.after,
                                    .wait = !fence};
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::RunFence> end, s.session->Submit(request, run));
+  absl::StatusOr<std::shared_ptr<mge::RunFence>> submitted = s.session->Submit(request, run);
+  if (stream) mge::GiveUp(std::move(call.after.back()));  // an error does not wait for the work on the stream
+  MGE_RETURN_IF_ERROR(submitted.status());
+  std::shared_ptr<mge::RunFence> end = *std::move(submitted);
+  if (stream && end) MGE_RETURN_IF_ERROR(end->Delay(*stream));
   if (recorder) recorder->Keep();
   for (size_t i = 0; i < made.size(); ++i) {
     if (made[i]) outputs[i] = made[i].release();
@@ -192,6 +205,10 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   if (posted && (fence || (o.done && o.inbox))) {
     return Misuse("mge_session_run", "a run has one of these: a fence, the callback 'done', an inbox");
   }
+  if (posted && o.native_stream) {
+    return Misuse("mge_session_run",
+                  "native_stream cannot order a run that begins later, with 'done' or an inbox; enqueue it with a fence");
+  }
   Call call;
   MGE_API_RETURN_IF_ERROR(TakeInputs(*s->session, inputs, o.input_names, input_count, call.inputs));
   MGE_API_RETURN_IF_ERROR(TakeOutputs(*s->session, outputs, o.output_names, output_count, call));
@@ -213,6 +230,21 @@ mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* re
   *reached = 1;
   MGE_API_ASSIGN_OR_RETURN(const bool ended, fence->fence->Wait(wait));
   *reached = ended;
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_run_fence_of_stream(mge_runtime* runtime, const char* device, void* native_stream, mge_run_fence** out) try {
+  MGE_API_NEEDS({"runtime", runtime}, {"device", device}, {"native_stream", native_stream}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(mge::Resolution found, runtime->runtime->devices().Resolve(std::string_view(device)));
+  if (found.devices.size() != 1) {
+    return Misuse("mge_run_fence_of_stream", fmt::format("'{}' is not the name of one device", device));
+  }
+  MGE_API_ASSIGN_OR_RETURN(const mge::NativeStream stream,
+                           mge::NativeStream::On(*found.devices.front().device, native_stream));
+  auto fence = std::make_unique<mge_run_fence>();
+  MGE_API_ASSIGN_OR_RETURN(fence->fence, mge::RunFence::OfStream(runtime->runtime, stream));
+  *out = fence.release();
   return nullptr;
 }
 MGE_API_CATCH

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/api/callback.h"
+#include "core/api/inbox.h"
 #include "core/api/objects.h"
 #include "core/api/options.h"
 #include "core/base/errors.h"
@@ -19,6 +20,10 @@ absl::StatusOr<mge_session_options> Known(const mge_session_options* given) {
 
 // `released` calls progress_release at its end.
 absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o, std::shared_ptr<const void> released) {
+  if (o.progress && o.progress_inbox) {
+    return mge::Fail(mge::errors::kApiMisuse, "mge_session_options: both progress and progress_inbox are set",
+                     {.fix = "set one of them"});
+  }
   mge::SessionOptions options;
   if (o.device) options.device = o.device;
   options.threads = o.threads;
@@ -30,6 +35,11 @@ absl::StatusOr<mge::SessionOptions> OptionsOf(const mge_session_options& o, std:
     auto report = [tell = o.progress, state = o.progress_state, released = std::move(released)](
                       std::string_view stage, uint64_t done, uint64_t total) {
       mge::api::CallApplication([&] { tell(state, std::string(stage).c_str(), done, total); });
+    };
+    options.progress = std::make_shared<mge::Progress>(std::move(report));
+  } else if (o.progress_inbox) {
+    auto report = [inbox = o.progress_inbox->inbox](std::string_view stage, uint64_t done, uint64_t total) {
+      inbox->Add(mge::api::StageProgress{std::string(stage), done, total});
     };
     options.progress = std::make_shared<mge::Progress>(std::move(report));
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/engine/runtime.h"
+#include "core/plugin/ask.h"
 #include "core/plugin/queue_wait.h"
 
 namespace mge {
@@ -61,10 +62,37 @@ absl::StatusOr<std::shared_ptr<RunFence>> RunFence::Start(std::shared_ptr<Runtim
   return fence;
 }
 
+absl::StatusOr<std::shared_ptr<RunFence>> RunFence::OfStream(std::shared_ptr<Runtime> runtime, const NativeStream& stream) {
+  std::shared_ptr<RunFence> fence(new RunFence(std::move(runtime)));
+  Device& device = stream.device();
+  Instance::QueuePoint point = {&device, nullptr, 1};
+  MGE_RETURN_IF_ERROR(QueryDevice(device, "creating a fence", [&](mge_error* e) {
+    return device.queue_api()->fence_create(device.handle(), &point.fence, e);
+  }));
+  fence->ends_.push_back(point);
+  fence->devices_.push_back(device.shared_from_this());
+  MGE_RETURN_IF_ERROR(stream.Signal(point.fence, point.value));
+  fence->ended_.store(false, std::memory_order_release);
+  return fence;
+}
+
+absl::Status RunFence::Delay(const NativeStream& stream) {
+  if (ended_.load(std::memory_order_acquire)) return absl::OkStatus();
+  for (const Instance::QueuePoint& point : ends_) {
+    if (&point.device->backend() == &stream.device().backend()) {
+      MGE_RETURN_IF_ERROR(stream.Wait(point.fence, point.value));
+    } else {
+      MGE_RETURN_IF_ERROR(WaitForFence(*point.device->queue_api(), point.fence, point.value, nullptr).status());
+    }
+  }
+  return absl::OkStatus();
+}
+
 RunFence::~RunFence() {
   absl::StatusOr<bool> ended = Wait(kLimit);
   if (ended.ok() && !*ended) {
-    instance_->Abandon();
+    if (instance_) instance_->Abandon();
+    stuck_ = true;
     End();
   }
   for (const Instance::QueuePoint& point : ends_) {
@@ -84,7 +112,7 @@ absl::StatusOr<bool> RunFence::Wait(std::chrono::nanoseconds limit) {
   }
   std::lock_guard lock(mutex_);
   if (!ended_.load(std::memory_order_relaxed)) {
-    status_ = instance_->Finish();
+    status_ = Outcome();
     // A device may run work behind a failed fence, so failures of earlier runs are passed on here.
     for (const std::shared_ptr<RunFence>& earlier : after_) {
       absl::StatusOr<bool> other = earlier->Wait(kLimit);
@@ -124,10 +152,20 @@ absl::Status WaitForRun(RunFence& run, const RunState& control, absl::Status* en
   return absl::OkStatus();
 }
 
+// Returns the status of a run whose fences are reached or have failed.
+absl::Status RunFence::Outcome() {
+  if (instance_) return instance_->Finish();
+  const Instance::QueuePoint& point = ends_.front();
+  return QueryDevice(*point.device, "work on a stream of the application",
+                     [&](mge_error* e) { return point.device->queue_api()->host_wait(point.fence, point.value, 0, e); });
+}
+
 // Gives the instance back, and releases the tensors and the earlier runs.
 void RunFence::End() {
-  stuck_ = instance_->state() == InstanceQueues::State::kStuck;
-  InstanceStore::Of(*plan_).Release(std::move(instance_));
+  if (instance_) {
+    stuck_ = instance_->state() == InstanceQueues::State::kStuck;
+    InstanceStore::Of(*plan_).Release(std::move(instance_));
+  }
   // The device may still access this memory.
   if (stuck_) Leak(std::move(inputs_), std::move(outputs_), std::move(after_), std::move(previous_));
   inputs_.clear();

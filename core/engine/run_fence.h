@@ -16,6 +16,7 @@
 #include "core/base/status.h"
 #include "core/base/tensor.h"
 #include "core/engine/instance.h"
+#include "core/plugin/native_stream.h"
 #include "core/plugin/unfinished.h"
 
 namespace mge {
@@ -34,6 +35,8 @@ class RunFence : public EnqueuedRun {
                                                          std::shared_ptr<RunFence> previous);
   // Returns the fence of a run that has ended with this status.
   static std::shared_ptr<RunFence> Ended(std::shared_ptr<Runtime> runtime, absl::Status status = {});
+  // Returns a fence that is reached when the work that is now on a stream of the application has ended. It is one for `after`.
+  static absl::StatusOr<std::shared_ptr<RunFence>> OfStream(std::shared_ptr<Runtime> runtime, const NativeStream& stream);
   // Waits up to a minute for the run. A device that does not stop then keeps all that it uses. See GiveUp().
   ~RunFence() override;
   RunFence(const RunFence&) = delete;
@@ -42,11 +45,15 @@ class RunFence : public EnqueuedRun {
   // Waits at most `limit`. Returns whether the run has ended. Fails with the error of the run, or of a run for which it
   // waited.
   absl::StatusOr<bool> Wait(std::chrono::nanoseconds limit);
+  // Delays later work of a stream of the application until the run has ended. Waits here for work on devices of other backends
+  // than that of the stream.
+  absl::Status Delay(const NativeStream& stream);
   void EndIfOver() override { (void)Wait({}); }
   const Runtime& runtime() const { return *runtime_; }
 
  private:
   explicit RunFence(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  absl::Status Outcome();
   void End();
 
   const std::shared_ptr<Runtime> runtime_;        // destroyed last
@@ -57,7 +64,7 @@ class RunFence : public EnqueuedRun {
   absl::Status status_;
   bool stuck_ = false;  // true: the device does not stop, so ends_ is leaked
   std::shared_ptr<const Plan> plan_;
-  std::unique_ptr<Instance> instance_;
+  std::unique_ptr<Instance> instance_;  // nullptr: ended, or work on a stream of the application
   std::vector<HostValue> inputs_, outputs_;
   std::vector<std::shared_ptr<RunFence>> after_;  // runs whose failures this run passes on
   std::shared_ptr<RunFence> previous_;            // the run before this one on its stream; nullptr: none, or it has ended

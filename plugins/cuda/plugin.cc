@@ -4,11 +4,13 @@
 #include <vector>
 
 #include "device.h"
+#include "mge/plugin/native_streams.hpp"
 #include "mge_kernel_set.h"
 #include "plugins/gpu/launch.h"
 #include "plugins/gpu/runtime/collectives.h"
 #include "plugins/gpu/runtime/compiled_chains.h"
 #include "plugins/gpu/runtime/memory.h"
+#include "plugins/gpu/runtime/native_streams.h"
 #include "plugins/gpu/runtime/queue.h"
 #include "plugins/gpu/runtime/rows.h"
 #include "products.h"
@@ -58,6 +60,9 @@ struct Backend : BackendDefaults {
 
   static Result Start() { return gpu::LoadDriver(); }
   static bool AllowRewrite(Device&, std::string_view) { return true; }
+  static const void* Extension(std::string_view name, uint32_t min_version) {
+    return NativeStreams<Device, Fence, gpu::UserStreams>(name, min_version);
+  }
 };
 
 }  // namespace

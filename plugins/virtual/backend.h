@@ -123,5 +123,7 @@ struct Kernels {
 
 // Returns the table of mge/faults.h, or nullptr for another name. (faults.cc)
 const void* FaultsExtension(std::string_view name, uint32_t min_version);
+// Returns the table of mge/native_streams.h, or nullptr for another name. (native_streams.cc)
+const void* NativeStreamsExtension(std::string_view name, uint32_t min_version);
 
 }  // namespace mge::virtual_gpu

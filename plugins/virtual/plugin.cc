@@ -44,7 +44,10 @@ struct Backend : BackendDefaults {
   static bool AllowRewrite(Device&, std::string_view name) {
     return CurrentOptions().forbidden.find("," + std::string(name) + ",") == std::string::npos;
   }
-  static const void* Extension(std::string_view name, uint32_t min_version) { return FaultsExtension(name, min_version); }
+  static const void* Extension(std::string_view name, uint32_t min_version) {
+    const void* faults = FaultsExtension(name, min_version);
+    return faults ? faults : NativeStreamsExtension(name, min_version);
+  }
 };
 
 }  // namespace

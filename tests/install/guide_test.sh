@@ -44,6 +44,7 @@ grep -q 'kClasses' "$work/bad.log" || { tail -20 "$work/bad.log"; fail "the comp
 
 for example in "$tree"/share/mge/sdk/examples/*/; do
   name=$(basename "$example")
+  [[ $name != application ]] || continue
   step "example $name, against the installed tree"
   if ! { clean cmake -S "$example" -B "$work/$name" -DCMAKE_BUILD_TYPE=Release && clean cmake --build "$work/$name"; } \
     >"$work/example.log" 2>&1; then
@@ -54,3 +55,13 @@ for example in "$tree"/share/mge/sdk/examples/*/; do
     { cat "$work/kit.log"; fail "the conformance kit on example $name"; }
   clean MGE_PLUGIN_PATH="$work/$name" mge devices | grep -q "example_${name}0" || fail "mge devices does not list example $name"
 done
+
+step "the applications, against the installed tree"
+if ! { clean cmake -S "$tree/share/mge/sdk/examples/application" -B "$work/application" && clean cmake --build "$work/application"; } \
+  >"$work/application.log" 2>&1; then
+  cat "$work/application.log"
+  fail "the applications"
+fi
+digits=$tree/share/mge/digits
+clean "$work/application/run" "$digits/digits.onnx" "$digits/digits_images.npy" | grep -q '^largest: 7 2 4 6' ||
+  fail "the application 'run' does not recognise the digits"

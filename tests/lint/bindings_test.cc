@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of the C API is called by the C++ headers and by the Python package. binding_gaps.txt lists the exceptions, each
-// with its reason.
+// Every function of the C API is called by the C++ headers, by the Python package, and by an example that the tests run
+// (tests/sdk/examples). binding_gaps.txt lists the exceptions of the languages, each with its reason.
 #include <set>
 
 #include "gmock/gmock.h"
@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 constexpr char kGaps[] = "tests/lint/binding_gaps.txt";
-const std::string kHeaders = "sdk/include/mge/", kPackage = "sdk/python/";
+const std::string kHeaders = "sdk/include/mge/", kPackage = "sdk/python/", kExamples = "sdk/examples/";
 
 // Adds what follows each match of `pattern`, a word that begins with mge_.
 void AddWords(const std::vector<std::string>& lines, const std::regex& pattern, std::set<std::string>& out) {
@@ -33,7 +33,8 @@ std::set<std::string> Declared(const Tree& tree) {
   return out;
 }
 
-// Returns the functions that a language uses: words in the code of the C++ headers; attributes of `lib` in Python.
+// Returns the functions that are used: words in the code of the C++ headers, or of the examples in C; attributes of `lib` in
+// Python.
 std::set<std::string> Used(const Tree& tree, const std::string& language) {
   static const std::regex word(R"(\b(mge_\w+))"), attribute(R"(\blib\.(mge_\w+))");
   std::set<std::string> out;
@@ -41,6 +42,17 @@ std::set<std::string> Used(const Tree& tree, const std::string& language) {
     if (language == "c++" && StartsWith(file.path, kHeaders) && EndsWith(file.path, ".hpp")) AddWords(file.code, word, out);
     if (language == "python" && StartsWith(file.path, kPackage) && EndsWith(file.path, ".py"))
       AddWords(file.lines, attribute, out);
+    if (language == "example" && StartsWith(file.path, kExamples) && EndsWith(file.path, ".c"))
+      AddWords(file.code, word, out);
+  }
+  return out;
+}
+
+Violations ExampleGaps(const Tree& tree) {
+  Violations out;
+  const std::set<std::string> used = Used(tree, "example");
+  for (const std::string& function : Declared(tree)) {
+    if (!used.count(function)) out.push_back(function + " has no example: call it in a program of sdk/examples/application");
   }
   return out;
 }
@@ -82,6 +94,20 @@ TEST(Bindings, ReachEveryFunctionOfTheCApi) {
   const Tree tree = Tree::Read(MGE_SOURCE_DIR);
   EXPECT_GT(Declared(tree).size(), 100u);
   EXPECT_THAT(BindingGaps(tree), IsEmpty()) << Join(BindingGaps(tree));
+}
+
+TEST(Examples, CallEveryFunctionOfTheCApi) {
+  const Tree tree = Tree::Read(MGE_SOURCE_DIR);
+  EXPECT_THAT(ExampleGaps(tree), IsEmpty()) << Join(ExampleGaps(tree));
+}
+
+TEST(Examples, WithoutAFunctionAreFound) {
+  const Tree tree = {
+      {"sdk/include/mge/mge.h", "MGE_API void mge_a(void);\nMGE_API void mge_b(void);\nMGE_API void mge_c(void);\n"},
+      {"sdk/examples/application/x.c", "mge_a(); /* mge_b() */\n"},
+      {"sdk/examples/relu/x.cc", "mge_c();\n"}};
+  EXPECT_THAT(ExampleGaps(tree), ElementsAre("mge_b has no example: call it in a program of sdk/examples/application",
+                                             "mge_c has no example: call it in a program of sdk/examples/application"));
 }
 
 TEST(Bindings, WithoutAFunctionAreFound) {

@@ -14,8 +14,9 @@ using testing::IsEmpty;
 using testing::SizeIs;
 
 bool IsLibrary(const std::string& path) {
-  return (StartsWith(path, "core/") && !StartsWith(path, "core/cli/")) || StartsWith(path, "plugins/") ||
-         StartsWith(path, "sdk/");
+  const bool program = StartsWith(path, "core/cli/") || StartsWith(path, "sdk/examples/application/") ||
+                       path == "sdk/examples/driver/handles.c";
+  return !program && (StartsWith(path, "core/") || StartsWith(path, "plugins/") || StartsWith(path, "sdk/"));
 }
 
 Violations CheckEnvironment(const Tree& tree) {

@@ -4,6 +4,7 @@
 #include "mge/plugin.hpp"
 #include "mge/plugin/blob.hpp"
 #include "mge/plugin/memory_handles.hpp"
+#include "mge/plugin/native_streams.hpp"
 #include "mge/plugin/signals.hpp"
 #include "mge/plugin/slab_numbers.hpp"
 
@@ -159,6 +160,11 @@ struct UserMemory {
   static void Unwrap(Device&, const mge_slab&) {}
 };
 
+struct UserStreams {
+  static mge::Result Signal(Device&, void*, Fence&, uint64_t) { return {}; }
+  static mge::Result Wait(Device&, void*, Fence&, uint64_t) { return {}; }
+};
+
 struct Backend : mge::BackendDefaults {
   static constexpr std::string_view kName = "comfort", kVersion = "1", kClasses = "comfort,gpu";
   static constexpr const mge_setting* kSettings[] = {&kDevices};
@@ -179,7 +185,8 @@ struct Backend : mge::BackendDefaults {
     return {};
   }
   static const void* Extension(std::string_view name, uint32_t min_version) {
-    return mge::MemoryHandles<Device, UserMemory>(name, min_version);
+    const void* handles = mge::MemoryHandles<Device, UserMemory>(name, min_version);
+    return handles ? handles : mge::NativeStreams<Device, Fence, UserStreams>(name, min_version);
   }
 };
 

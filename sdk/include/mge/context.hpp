@@ -9,11 +9,12 @@
 #include <utility>
 
 #include "mge/context.h"
+#include "mge/namespace.hpp"
 #include "mge/result.hpp"
 #include "mge/runtime.hpp"
 
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 // A device type and an id, such as gpu(1). A plain value: type and device are checked when the context is used.
 class Context {
@@ -105,5 +106,5 @@ class [[nodiscard]] ContextScope {
   bool open_ = true;  // false: moved from
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

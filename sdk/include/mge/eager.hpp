@@ -19,9 +19,10 @@
 
 #include "mge/eager.h"
 #include "mge/mge.hpp"
+#include "mge/namespace.hpp"
 
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 // The result of an operator, which may not be computed yet. Immutable.
 class EagerTensor : public internal::Owner<mge_eager_tensor, mge_eager_tensor_release> {
@@ -213,5 +214,5 @@ class GradientTape : public internal::Owner<mge_eager_tape, mge_eager_tape_relea
   }
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

@@ -8,7 +8,7 @@
 #include "mge/float16_bits.hpp"
 
 namespace mge {
-inline namespace v0 {
+inline namespace v0_types {  // for applications and backends, unlike mge::v0 (namespace.hpp)
 
 // The element type MGE_DTYPE_F16.
 struct F16 {
@@ -26,5 +26,5 @@ struct BF16 {
   operator float() const { return BFloat16BitsToFloat(bits); }
 };
 
-}  // namespace v0
+}  // namespace v0_types
 }  // namespace mge

@@ -283,8 +283,8 @@ MGE_API MGE_NODISCARD mge_status* mge_tensor_map(mge_tensor* tensor, void** out)
  * type kDLExtDev and the device's number. The runs that write the tensor must have ended, so that no stream has to wait. */
 struct DLManagedTensorVersioned;
 MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensorVersioned** out);
-/* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready to be read. `device` names the
- * device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag. */
+/* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready (mge_run_fence_of_stream). `device`
+ * names the device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag. */
 MGE_API MGE_NODISCARD mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device,
                                                          struct DLManagedTensorVersioned* managed, mge_tensor** out);
 /* The same with the struct of DLPack before version 1, which cannot say that a tensor must not be written: such tensors fail
@@ -379,6 +379,8 @@ typedef struct mge_session_options {
   void* progress_state;
   /* Nullable. Called once with progress_state when no call of `progress` can come any more, also if the load fails. */
   mge_release_fn progress_release;
+  /* Keeps the progress for mge_inbox_take_progress, in place of `progress`. The session shares it; it may be released earlier. */
+  mge_inbox* progress_inbox;
 } mge_session_options;
 static inline void mge_session_options_init(mge_session_options* options) { MGE_CLEAR_(options); }
 
@@ -503,15 +505,19 @@ typedef struct mge_run_options {
   void* state;
   mge_inbox* inbox;
   uint64_t tag;
+  /* A stream of the application on the session's first device, as a driver knows it: a cudaStream_t or hipStream_t (1: the default
+   * stream), or an mge_virtual_stream* (mge/virtual_stream.h). The run begins when the work that is on the stream at the call has
+   * ended, and work that comes on the stream after the call waits for the end of the run. Inputs in plain host memory must be ready
+   * at the call. Not with `done` or an inbox. NULL: no order. Fails with E0502 if the device cannot do that. */
+  void* native_stream;
 } mge_run_options;
 static inline void mge_run_options_init(mge_run_options* options) { MGE_CLEAR_(options); }
 
 /* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the right
- * type, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of strings is
- * replaced. If only the run determines the size, wrapped memory must be large enough; a tensor with its own memory is replaced
- * if it is too small. For a run with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is
- * unchanged. Inputs and outputs may be released at once in every case; memory that tensors wrap must stay valid until the
- * run has ended.
+ * type and shape, to whose memory the result is written. That memory must not overlap an input or another output. A tensor of
+ * strings is replaced. If only the run determines the shape, so is a tensor with its own memory that has another one. For a run
+ * with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is unchanged. Inputs and outputs may
+ * be released at once in every case; memory that tensors wrap must stay valid until the run has ended.
  *
  * With `fence` (nullable) the run is enqueued: the call returns without waiting for devices, and the fence is reached when the
  * run has ended. Outputs are on devices or in page-locked memory; those of NULL are created on the device at once. They may be
@@ -527,12 +533,16 @@ MGE_API MGE_NODISCARD mge_status* mge_session_run(mge_session* session, mge_tens
 /* Waits for the run. `seconds` < 0: without a limit. Sets *reached to 0 if the time limit came first, else to 1. Fails with
  * the error of the run, or of a run that it had to wait for; each call returns it again. */
 MGE_API MGE_NODISCARD mge_status* mge_run_fence_wait(mge_run_fence* fence, double seconds, int32_t* reached);
+/* Creates a fence for work of the application: it is reached when the work that is now on a stream has ended. `device` and
+ * `native_stream` are as in mge_run_options. Waiting for it makes memory that this work writes ready for reading. */
+MGE_API MGE_NODISCARD mge_status* mge_run_fence_of_stream(mge_runtime* runtime, const char* device, void* native_stream,
+                                                          mge_run_fence** out);
 /* Releases the fence, without waiting. A run in progress goes on. The release of a session or a runtime waits for such runs, up to
  * a minute. */
 MGE_API void mge_run_fence_release(mge_run_fence* fence);
 
-/* An inbox keeps ended runs and messages until the program takes them, on a thread of its own choice: for event loops, and
- * for languages that a thread of the library must not enter. */
+/* An inbox keeps ended runs, messages and progress until the program takes them, on a thread of its own choice: for event loops,
+ * and for languages that a thread of the library must not enter. */
 MGE_API MGE_NODISCARD mge_status* mge_inbox_create(mge_inbox** out);
 MGE_API void mge_inbox_release(mge_inbox* inbox); /* discards what it keeps, and what comes later */
 /* A file descriptor for poll(): it is readable while the inbox is not empty. The inbox owns it. Do not read from it. Not used in
@@ -544,6 +554,9 @@ MGE_API int32_t mge_inbox_take_run(mge_inbox* inbox, uint64_t* tag, mge_status**
                                    size_t capacity, size_t* count);
 /* Takes the oldest message. Returns 0 if there is none, else 1. */
 MGE_API int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_string** message);
+/* Takes how far a stage is, as `progress` of mge_session_options receives it. Returns 0 if no stage has advanced since it was taken,
+ * else 1. Only the latest numbers of a stage are kept. Sessions that share an inbox are not told apart. */
+MGE_API int32_t mge_inbox_take_progress(mge_inbox* inbox, mge_string** stage, uint64_t* done, uint64_t* total);
 
 /* ---- states: values that stay in a session from run to run. A session that trains has its parameters, and values of its
  * optimizer, such as "NAME.mean" of adam. */

@@ -13,7 +13,8 @@
 // Names    Functions are in CamelCase, accessors in lower case. Contexts (context.hpp) have the names of mxnet.context.
 // Empty    Objects are created by functions such as Create(). A default-constructed or moved-from one is empty: it can be
 //          assigned and tested, and not be used otherwise.
-// Backends plugin.hpp has classes of the same names: include it in other source files.
+// Backends plugin.hpp has classes of the same names. In a source file that has included it before, these are mge::app::Session
+//          and so on.
 // C        get() is the handle for functions of mge.h.
 #pragma once
 
@@ -32,15 +33,14 @@
 
 #include "mge/context.hpp"
 #include "mge/mge.h"
+#include "mge/namespace.hpp"
 #include "mge/result.hpp"
 #include "mge/runtime.hpp"
 #include "mge/span.hpp"
 #include "mge/tensor.hpp"
 
 namespace mge {
-// An inline namespace: invisible in source code, but part of every symbol. So another library with classes of these names
-// (another version of this header, or the core itself) can be linked into the same program.
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 // The times of the steps of runs. RunControl::SetProfile() selects the runs.
 class Profile : public internal::Owner<mge_profile, mge_profile_release> {
@@ -108,6 +108,7 @@ struct SessionOptions {
   const RunControl* control = nullptr;  // ends the load
   // Receives how far a stage of loading or planning is, on any thread.
   std::function<void(std::string_view stage, uint64_t done, uint64_t total)> progress = nullptr;
+  const Inbox* progress_inbox = nullptr;         // keeps the progress, in place of `progress`
   std::optional<TrainingOptions> training = {};  // present: each run is a training step
 };
 
@@ -115,6 +116,11 @@ struct SessionOptions {
 class RunFence : public internal::Owner<mge_run_fence, mge_run_fence_release> {
  public:
   using Owner::Owner;
+  // Returns a fence that is reached when the work that is now on a stream of the application has ended.
+  static Result<RunFence> OfStream(const Runtime& runtime, const std::string& device, void* native_stream) {
+    return internal::Take<RunFence>(
+        [&](mge_run_fence** out) { return mge_run_fence_of_stream(runtime.get(), device.c_str(), native_stream, out); });
+  }
   // Waits until the run has ended, and returns its error.
   Status Wait() const {
     int32_t reached = 0;
@@ -135,6 +141,7 @@ struct RunOptions {
   std::vector<std::string> input_names = {};
   std::vector<std::string> output_names = {};  // the outputs to compute; nodes that these do not need are skipped
   std::vector<const RunFence*> after = {};     // runs that must have ended before this one begins
+  void* native_stream = nullptr;               // a stream of the application that the run follows, and that waits for it
   RunFence* fence = nullptr;  // set: the run is enqueued, and its outputs may be read when the fence is reached
   // One of these may be set. The call then returns no outputs and does not wait, and a worker does the run.
   Done done = nullptr;           // is called once with the outputs, unless Run() itself fails
@@ -287,6 +294,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     o.after_count = after.size();
     o.inbox = options.inbox ? options.inbox->get() : nullptr;
     o.tag = options.tag;
+    o.native_stream = options.native_stream;
     std::unique_ptr<RunOptions::Done> done;
     if (options.done) {
       done = std::make_unique<RunOptions::Done>(options.done);
@@ -307,7 +315,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   }
 
   // Generates the inputs that are empty in `given` (one per input of the model, or none).
-  Result<mge::ExampleInputs> ExampleInputs(const ExampleOptions& options = {}, std::vector<Tensor> given = {}) const {
+  Result<v0::ExampleInputs> ExampleInputs(const ExampleOptions& options = {}, std::vector<Tensor> given = {}) const {
     const internal::Texts shapes(options.shapes);
     mge_example_options o;
     mge_example_options_init(&o);
@@ -324,7 +332,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     for (size_t i = 0; i < in.size(); ++i) {
       if (!given[i]) given[i] = Tensor(in[i]);
     }
-    return mge::ExampleInputs{std::move(given), *std::move(report)};
+    return v0::ExampleInputs{std::move(given), *std::move(report)};
   }
 
   // Returns the plan for such inputs as "text" or "mge.plan/1". With a profile, includes measured times of the steps.
@@ -410,6 +418,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
       o.progress_state = new Progress(options.progress);
       o.progress_release = [](void* progress) { delete static_cast<Progress*>(progress); };
     }
+    if (options.progress_inbox) o.progress_inbox = options.progress_inbox->get();
     const TrainingOptions t = options.training.value_or(TrainingOptions());
     const internal::Texts frozen(t.frozen);
     mge_training_options training;
@@ -432,5 +441,5 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   }
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

@@ -15,13 +15,10 @@
 #include <utility>
 
 #include "mge/mge.h"
-
-#ifdef MGE_HIDDEN  // plugin.hpp has another class Result
-#error "mge.hpp is for applications and plugin.hpp for backends: include them in different source files"
-#endif
+#include "mge/namespace.hpp"
 
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 // The end of a call: OK, or an error. Copies are cheap.
 class [[nodiscard]] Status {
@@ -133,5 +130,5 @@ Result<std::string> TakeText(F make) {
 }
 
 }  // namespace internal
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "mge/mge.h"
+#include "mge/namespace.hpp"
 #include "mge/result.hpp"
 
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 inline std::string_view Version() { return mge_version(); }                           // of the loaded library
 inline int VersionNumber() { return mge_version_number(); }                           // MGE_VERSION of the loaded library
@@ -94,7 +95,13 @@ struct Message {
   std::string text;
 };
 
-// Keeps ended runs (RunOptions::inbox) and messages until the program takes them; see mge_inbox. Takes runs in mge.hpp.
+// How far a stage of a load or of planning is; see SessionOptions::progress.
+struct StageProgress {
+  std::string stage;
+  uint64_t done, total;
+};
+
+// Keeps ended runs (RunOptions::inbox), messages and progress until the program takes them; see mge_inbox. Takes runs in mge.hpp.
 class Inbox : public internal::Owner<mge_inbox, mge_inbox_release> {
  public:
   using Owner::Owner;
@@ -108,6 +115,15 @@ class Inbox : public internal::Owner<mge_inbox, mge_inbox_release> {
     if (!mge_inbox_take_message(get(), &level, &text)) return std::nullopt;
     const internal::Owner<mge_string, mge_string_release> owner(text);
     return Message{level, std::string(mge_string_data(text), mge_string_size(text))};
+  }
+  // Takes the latest numbers of a stage that has advanced, if there is one.
+  std::optional<StageProgress> TakeProgress() {
+    StageProgress out = {};
+    mge_string* stage = nullptr;
+    if (!mge_inbox_take_progress(get(), &stage, &out.done, &out.total)) return std::nullopt;
+    const internal::Owner<mge_string, mge_string_release> owner(stage);
+    out.stage = mge_string_data(stage);
+    return out;
   }
 };
 
@@ -195,5 +211,5 @@ struct Plugins {
   }
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

@@ -11,8 +11,10 @@
 #include <ranges>
 #endif
 
+#include "mge/namespace.hpp"
+
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 template <typename T>
 class Span {
@@ -66,12 +68,12 @@ class Span {
   size_t size_ = 0;
 };
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge
 
 #if __cplusplus >= 202002L
 template <typename T>
-inline constexpr bool std::ranges::enable_borrowed_range<mge::Span<T>> = true;
+inline constexpr bool std::ranges::enable_borrowed_range<mge::v0::Span<T>> = true;
 template <typename T>
-inline constexpr bool std::ranges::enable_view<mge::Span<T>> = true;
+inline constexpr bool std::ranges::enable_view<mge::v0::Span<T>> = true;
 #endif

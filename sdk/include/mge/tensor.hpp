@@ -14,12 +14,13 @@
 #include "mge/context.hpp"
 #include "mge/float16.hpp"
 #include "mge/mge.h"
+#include "mge/namespace.hpp"
 #include "mge/result.hpp"
 #include "mge/runtime.hpp"
 #include "mge/span.hpp"
 
 namespace mge {
-inline namespace v0 {
+MGE_APPLICATION_NAMESPACE(v0) {
 
 template <typename T>
 inline constexpr mge_dtype kDtypeOf = MGE_DTYPE_UNDEFINED;
@@ -240,5 +241,5 @@ Result<Tensor::KeysAndValues> Tensor::Table() const {
   return KeysAndValues{Tensor(keys), Tensor(values)};
 }
 
-}  // namespace v0
+}  // MGE_APPLICATION_NAMESPACE(v0)
 }  // namespace mge

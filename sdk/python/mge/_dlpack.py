@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes as c
 from typing import Any, Callable
 
-from ._handles import Handle, TensorHandle
+from ._handles import FenceHandle, Handle, TensorHandle
 from ._native import lib
 from .errors import UsageError, raise_for
 
@@ -13,6 +13,7 @@ CPU = 1  # a DLDeviceType
 _VERSION = (1, 1)
 _IS_COPIED = 2  # a bit of the flags
 _DEVICES = {2: "cuda", 10: "rocm"}
+_DEFAULT_STREAMS = {2: 1, 10: 0}  # by the type of the device, as __dlpack__ takes them
 
 
 class _DLTensor(c.Structure):
@@ -128,10 +129,16 @@ def take(source: Any, device: str | None, runtime: Callable[[], Any]) -> TensorH
             raise UsageError(f"name the device: DLPack's device type {kind} has no name here")
         device = f"{_DEVICES[kind]}{number}"
     owner = None if device is None else runtime()
+    # The producer makes its default stream wait for the work that writes the tensor, and this thread waits for that stream.
+    order = {"stream": _DEFAULT_STREAMS[kind]} if kind in _DEFAULT_STREAMS else {}
     try:
-        capsule = source.__dlpack__(max_version=_VERSION)
+        capsule = source.__dlpack__(max_version=_VERSION, **order)
     except TypeError:  # of a library that knows no versions
-        capsule = source.__dlpack__()
+        capsule = source.__dlpack__(**order)
+    if order and device is not None:
+        fence, reached = FenceHandle(), c.c_int32()
+        raise_for(lib.mge_run_fence_of_stream(owner, device.encode(), 1, c.byref(fence)))
+        raise_for(lib.mge_run_fence_wait(fence, -1, c.byref(reached)))
     form = _NEW_FORM if _is_valid(capsule, _NEW_FORM.name) else _OLD_FORM
     out = TensorHandle()
     raise_for(form.take(owner, device and device.encode(), _pointer_of(capsule, form.name), c.byref(out)))

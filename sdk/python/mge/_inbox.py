@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Inboxes: ended runs and messages wait in the library until a thread of Python takes them.
+"""Inboxes: ended runs, messages and progress wait in the library until a thread of Python takes them.
 
 No thread of the library enters the interpreter. It would wait for the interpreter's lock, which a thread that forks holds while it
 waits for the runs in progress; and Python ends every thread that enters it after its own end.
@@ -43,14 +43,14 @@ class LoopInbox:
         self.process = os.getpid()
         loop.add_reader(lib.mge_inbox_descriptor(self._handle), self.drain)
 
-    def start(self, session: Handle, inputs: Any, count: int, outputs: int, control: Handle, keeps: Any,
+    def start(self, session: Handle, inputs: Any, count: int, results: Any, outputs: int, control: Handle, keeps: Any,
               finish: Finish) -> None:
         """Starts a run. Calls finish(error, outputs) in the event loop when it has ended."""
         tag = next(self._tags)
         self._pending[tag] = outputs, finish, control, (session, keeps)
         try:
             options = RunOptions(control=control, inbox=self._handle, tag=tag)
-            raise_for(lib.mge_session_run(session, inputs, count, None, 0, options, None))
+            raise_for(lib.mge_session_run(session, inputs, count, results, outputs, options, None))
         except BaseException:
             del self._pending[tag]
             raise
@@ -105,26 +105,29 @@ def _end_runs() -> None:
             inbox.end()
 
 
-class Messages:
-    """The messages of a runtime, for a function of the program. A thread delivers them as they come, and so does a call that made
+class Watched:
+    """An inbox whose contents are for a function of the program. A thread delivers them as they come, and so does a call that made
     some, before it returns."""
 
-    def __init__(self, log: Callable[[int, str], None]) -> None:
+    def __init__(self, name: str) -> None:
         self.handle = _new_inbox()
-        self._log = log
         self._lock = threading.RLock()
         ended, self._end = os.pipe()
         self._finalizer = weakref.finalize(self, os.close, self._end)
         watched = lib.mge_inbox_descriptor(self.handle)
-        threading.Thread(target=_watch, args=(weakref.ref(self), watched, ended), name="mge.log", daemon=True).start()
-        _all_messages.add(self)
+        threading.Thread(target=_watch, args=(weakref.ref(self), watched, ended), name=name, daemon=True).start()
+        _all_watched.add(self)
+
+    def _deliver_next(self) -> bool:
+        """Takes one thing, and calls the program's function with it. Returns whether there was one."""
+        raise NotImplementedError
 
     def deliver(self) -> None:
         with self._lock:
-            level, message = c.c_int32(), c.c_void_p()
-            while lib.mge_inbox_take_message(self.handle, c.byref(level), c.byref(message)):
+            while True:
                 try:
-                    self._log(level.value, take_text(message))
+                    if not self._deliver_next():
+                        break
                 except Exception:  # as of any callback: the caller is not to blame
                     traceback.print_exc()
 
@@ -132,13 +135,43 @@ class Messages:
         self._lock = threading.RLock()  # a thread of the parent may hold it
 
 
-def _watch(messages: "weakref.ref[Messages]", watched: int, ended: int) -> None:
+class Messages(Watched):
+    """The messages of a runtime."""
+
+    def __init__(self, log: Callable[[int, str], None]) -> None:
+        self._log = log
+        super().__init__("mge.log")
+
+    def _deliver_next(self) -> bool:
+        level, message = c.c_int32(), c.c_void_p()
+        if not lib.mge_inbox_take_message(self.handle, c.byref(level), c.byref(message)):
+            return False
+        self._log(level.value, take_text(message))
+        return True
+
+
+class Progress(Watched):
+    """How far the load of a session is, and the planning of its runs."""
+
+    def __init__(self, progress: Callable[[str, int, int], None]) -> None:
+        self._progress = progress
+        super().__init__("mge.progress")
+
+    def _deliver_next(self) -> bool:
+        stage, done, total = c.c_void_p(), c.c_uint64(), c.c_uint64()
+        if not lib.mge_inbox_take_progress(self.handle, c.byref(stage), c.byref(done), c.byref(total)):
+            return False
+        self._progress(take_text(stage), done.value, total.value)
+        return True
+
+
+def _watch(inbox: "weakref.ref[Watched]", watched: int, ended: int) -> None:
     poll = select.poll()
     for descriptor in (watched, ended):
         poll.register(descriptor, select.POLLIN)
     while True:
         ready = [descriptor for descriptor, _ in poll.poll()]
-        alive = messages()
+        alive = inbox()
         if ended in ready or alive is None:
             break
         with contextlib.suppress(SystemExit):  # ends a program only from its main thread
@@ -147,18 +180,18 @@ def _watch(messages: "weakref.ref[Messages]", watched: int, ended: int) -> None:
     os.close(ended)
 
 
-_all_messages: "weakref.WeakSet[Messages]" = weakref.WeakSet()
+_all_watched: "weakref.WeakSet[Watched]" = weakref.WeakSet()
 
 
 @atexit.register
 def _deliver_all() -> None:
-    for messages in list(_all_messages):
-        messages.deliver()
+    for inbox in list(_all_watched):
+        inbox.deliver()
 
 
 def _after_fork() -> None:
-    for messages in list(_all_messages):
-        messages.after_fork()
+    for inbox in list(_all_watched):
+        inbox.after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)

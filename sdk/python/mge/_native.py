@@ -82,7 +82,8 @@ class SessionOptions(_Options):
                 ("outputs_on_device", c.c_int32), ("skip", _Texts), ("skip_count", c.c_size_t), ("settings", _Texts),
                 ("setting_count", c.c_size_t), ("outputs", _Texts), ("output_count", c.c_size_t),
                 ("training", c.POINTER(TrainingOptions)), ("data_folder", c.c_char_p), ("control", c.c_void_p),
-                ("progress", c.c_void_p), ("progress_state", c.c_void_p), ("progress_release", c.c_void_p)]
+                ("progress", c.c_void_p), ("progress_state", c.c_void_p), ("progress_release", c.c_void_p),
+                ("progress_inbox", c.c_void_p)]
 
 
 class ModelFile(c.Structure):
@@ -103,7 +104,7 @@ class ExampleOptions(_Options):
 class RunOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("input_names", _Texts), ("output_names", _Texts), ("control", c.c_void_p),
                 ("after", c.POINTER(c.c_void_p)), ("after_count", c.c_size_t), ("done", c.c_void_p), ("state", c.c_void_p),
-                ("inbox", c.c_void_p), ("tag", c.c_uint64)]
+                ("inbox", c.c_void_p), ("tag", c.c_uint64), ("native_stream", c.c_void_p)]
 
 
 class DeviceFacts(_Options):
@@ -148,7 +149,8 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
          "session_metadata_key": [_p, _size], "session_metadata_value": [_p, _size], "session_device": [_p, _size], "session_parameter_name": [_p, _size],
          "session_state_name": [_p, _size], "eager_tensor_device": [_p]},
     _i32: {"inbox_descriptor": [_p], "inbox_take_run": [_p, c.POINTER(_u64), _out, _out, _size, c.POINTER(_size)],
-           "inbox_take_message": [_p, c.POINTER(_i32), _out], "status_code": [_p], "status_exit_code": [_p],
+           "inbox_take_message": [_p, c.POINTER(_i32), _out],
+           "inbox_take_progress": [_p, _out, c.POINTER(_u64), c.POINTER(_u64)], "status_code": [_p], "status_exit_code": [_p],
            "status_id": [_p], "tensor_dtype": [_p], "tensor_kind": [_p], "tensor_page_locked": [_p], "tensor_read_only": [_p],
            "num_gpus": [_p], "session_threads": [_p], "eager_tensor_state": [_p]},
     _size: {"string_size": [_p], "tensor_rank": [_p], "tensor_part_count": [_p], "session_input_count": [_p],
@@ -189,6 +191,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "session_memory": [_p, c.POINTER(MemoryFacts)],
         "session_plan_measured": [_p, _out, _size, _p, _s, _i32, _out], "run_control_create": [_out],
         "run_control_overdue": [_p, c.POINTER(_f64), _out], "run_fence_wait": [_p, _f64, c.POINTER(_i32)],
+        "run_fence_of_stream": [_p, _s, _p, _out],
         "profile_create": [_out], "profile_report": [_p, _s, _out],
         "eager_create": [_p, _out], "eager_put": [_p, _p, _s, _out], "eager_host_operand": [_p, _p, _out],
         "eager_apply": [_p, c.POINTER(EagerOperator), _out, _size, _out, _size, c.POINTER(_size)],

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes as c
 import json
 import time
-from typing import Any
+from typing import Any, Mapping, Sequence
 
-from ._handles import FenceHandle, Owner, ProfileHandle, RunControlHandle, TensorHandle
+from ._handles import FenceHandle, Handle, Owner, ProfileHandle, RunControlHandle, TensorHandle, pointers
 from ._native import lib, take_text
 from .errors import UsageError, raise_for
 from .tensor import Tensor
-from .values import to_value
+from .values import to_value, written
 
 POLL_SECONDS = 0.05  # the longest wait that Ctrl-C does not end
 
@@ -70,11 +70,31 @@ class RunControl(Owner):
         return seconds.value, take_text(step)
 
 
+class Memory:
+    """The memory that a caller gives for outputs, by name: each object with a tensor over it."""
+
+    def __init__(self, given: Mapping[str, tuple[Any, Handle]]) -> None:
+        self._given = given
+
+    def results(self, names: Sequence[str]) -> Any:
+        """Returns the array of outputs for a run. It is null where the run creates one."""
+        return pointers([self._given[name][1] if name in self._given else None for name in names])
+
+    def handles_of(self, names: Sequence[str], results: Any) -> dict[str, Handle]:
+        """Returns the handles of the outputs, and owns those that the run has created."""
+        return {name: self._given[name][1] if name in self._given else TensorHandle(results[i]) for i, name in enumerate(names)}
+
+    def values(self, handles: Mapping[str, Handle], on_device: bool) -> dict[str, Any]:
+        """Returns the outputs of a run that has ended."""
+        return {name: written(self._given[name][0], handle) if name in self._given else to_value(handle, on_device)
+                for name, handle in handles.items()}
+
+
 class EnqueuedRun(Owner):
     """A run that may still be in progress, made by Session.enqueue."""
 
-    def __init__(self, fence: FenceHandle, values: dict[str, TensorHandle], keeps: Any, on_device: bool) -> None:
-        self._handle, self._values, self._keeps, self._on_device = fence, values, keeps, on_device
+    def __init__(self, fence: FenceHandle, values: dict[str, Handle], memory: Memory, keeps: Any, on_device: bool) -> None:
+        self._handle, self._values, self._memory, self._keeps, self._on_device = fence, values, memory, keeps, on_device
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits for the end of the run, at most `timeout` seconds. Returns whether it has ended. Raises its error. Ctrl-C ends the
@@ -90,7 +110,7 @@ class EnqueuedRun(Owner):
     def result(self) -> dict[str, Any]:
         """Waits, and returns the outputs by name, as Session.run does."""
         self.wait()
-        return {name: to_value(value, self._on_device) for name, value in self._values.items()}
+        return self._memory.values(self._values, self._on_device)
 
     @property
     def outputs(self) -> dict[str, Tensor]:

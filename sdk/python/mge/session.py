@@ -12,19 +12,19 @@ import threading
 import time
 from collections.abc import Mapping as AnyMapping
 from collections.abc import MutableMapping as AnyMutableMapping
-from typing import Any, BinaryIO, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Callable, Iterator, Mapping, Sequence
 
 from ._call import new_call
 from ._handles import Closable, FenceHandle, Handle, SessionHandle, TensorHandle, pointers
-from ._inbox import inbox_of
+from ._inbox import Progress, inbox_of
 from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, ValueFacts, lib,
                       take_text, text, texts)
 from .context import Context
 from .errors import CancelledError, Error, UsageError, raise_for
-from .runs import POLL_SECONDS, EnqueuedRun, Profile, RunControl, control_of
+from .runs import POLL_SECONDS, EnqueuedRun, Memory, Profile, RunControl, control_of
 from .runtime import Runtime, Settings, default_runtime, setting_texts
 from .tensor import Tensor, dtype_name, tensor_of
-from .values import KINDS, Value, handles_of, to_value
+from .values import KINDS, Value, handles_of, memory_of, to_value, written
 
 # Runs that take longer wait in a thread of their own, so that Ctrl-C ends them.
 _LONG_SECONDS = 0.1
@@ -92,17 +92,19 @@ class Session(Closable):
     def __init__(self, model: str | os.PathLike[str] | bytes | BinaryIO, *, device: str | Context | None = None,
                  threads: int | None = None, settings: Settings | None = None, outputs: Sequence[str] | None = None,
                  outputs_on_device: bool = False, skip: Sequence[str] = (), runtime: Runtime | None = None,
-                 data_folder: str | os.PathLike[str] | None = None, files: Mapping[str, bytes] | None = None) -> None:
+                 data_folder: str | os.PathLike[str] | None = None, files: Mapping[str, bytes] | None = None,
+                 progress: Callable[[str, int, int], None] | None = None) -> None:
         """`device`: "gpu0,cpu0" is an order of preference, "gpu0+cpu0" splits the model. `threads`: of its runs; by default those
         of the runtime's settings. `settings`: dynamic ones for this session. `outputs`: names of values that replace the model's
         outputs. `outputs_on_device`: runs return mge.Tensor objects in the memory of the device instead of arrays. The model's
-        external data is in `files`, by name, or in `data_folder`, or in the folder of the model's file."""
-        self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None, data_folder, files)
+        external data is in `files`, by name, or in `data_folder`, or in the folder of the model's file. `progress(stage, done, total)`
+        is called while the model is loaded, and while runs plan: in a thread of Python, or by the call that loads or runs."""
+        self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None, data_folder, files, progress)
         if not outputs_on_device and self._runtime.quiet:
             self._call = new_call(self._open(), self.inputs, self.outputs)
 
     def _load(self, model: Any, device: Any, threads: int | None, settings: Any, outputs: Any, outputs_on_device: bool, skip: Any,
-              runtime: Any, training: Any, data_folder: Any, files: Any) -> None:
+              runtime: Any, training: Any, data_folder: Any, files: Any, progress: Any) -> None:
         handle = SessionHandle()
         self._runtime = runtime or default_runtime()
         self._on_device = outputs_on_device
@@ -110,6 +112,9 @@ class Session(Closable):
         self._running: list[int] = []  # the threads that are in a run
         self._process = os.getpid()
         options = SessionOptions(threads=threads or 0, outputs_on_device=int(outputs_on_device))
+        self._progress = None if progress is None else Progress(progress)
+        if self._progress is not None:
+            options.progress_inbox = self._progress.handle
         if device is not None:
             options.device = str(device).encode()
         options.skip, options.skip_count = texts(skip)
@@ -135,7 +140,7 @@ class Session(Closable):
         try:
             raise_for(lib.mge_session_load_from(self._runtime._open(), c.byref(source), c.byref(options), c.byref(handle)))
         finally:
-            self._runtime.deliver()
+            self._deliver()
         self.inputs = _values(handle, lib.mge_session_input_count(handle), lib.mge_session_input)
         self.outputs = _values(handle, lib.mge_session_output_count(handle), lib.mge_session_output)
         self._declared = {v.name: v for v in self.inputs}
@@ -186,32 +191,44 @@ class Session(Closable):
         """The values that stay in the session from run to run."""
         return States(self)
 
+    def _deliver(self) -> None:
+        """Calls the functions of the program with the messages and the progress that have come so far."""
+        self._runtime.deliver()
+        if self._progress is not None:
+            self._progress.deliver()
+
     # ---- runs
 
-    def run(self, inputs: Any = None, /, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
-            timeout: float | None = None, seed: int | None = None, **named: Any) -> dict[str, Any]:
+    def run(self, inputs: Any = None, /, *, out: Mapping[str, Any] | None = None, outputs: Sequence[str] | None = None,
+            control: RunControl | None = None, timeout: float | None = None, seed: int | None = None, stream: int | None = None,
+            **named: Any) -> dict[str, Any]:
         """Runs the model. `inputs`: a mapping from names to values, a list of all values in the order of the model, or the value
         of a model's only input; or name them, as in run(x=array). Values are arrays, mge.Tensor objects, which may lie on the
         session's device, lists for sequences, dicts for maps, None for an empty optional. Returns the outputs by name. `outputs`:
-        only these are computed. `timeout`: limit in seconds. Ctrl-C cancels the run."""
+        only these are computed. `out`: memory for outputs, by name, to which the run writes: C-contiguous arrays of the output's
+        type and shape, or mge.Tensor objects; the same objects are returned. `timeout`: limit in seconds. `stream`: a stream of
+        the program on the session's first device, as an int such as torch's `cuda_stream` (0: the default stream); the run begins
+        when the work on it has ended. Ctrl-C cancels the run."""
         call = self._call
-        if call is not None and outputs is None and control is None and timeout is None and seed is None:
+        if (call is not None and out is None and outputs is None and control is None and timeout is None and seed is None
+                and stream is None):
             result = call(inputs, named)
             if result is not NotImplemented:
                 return result  # type: ignore[no-any-return]
         self._open()
         handles = handles_of(self._given(inputs, named), self._declared)
         names = self._names if outputs is None else list(outputs)
+        memory = self._memory_of(out, names)
         control = control_of(control, timeout, seed)
         begin = time.monotonic()
         try:
             main = threading.main_thread()
             # The main thread counts as dead when functions of atexit run: then Python starts no thread.
             if self._last_seconds < _LONG_SECONDS or threading.current_thread() is not main or not main.is_alive():
-                return self._run(handles, names, control)
+                return self._run(handles, names, control, memory, stream)
             control = control or RunControl()
             with concurrent.futures.ThreadPoolExecutor(1) as worker:
-                future = worker.submit(self._run, handles, names, control)
+                future = worker.submit(self._run, handles, names, control, memory, stream)
                 try:
                     while True:
                         try:
@@ -226,12 +243,14 @@ class Session(Closable):
             self._last_seconds = time.monotonic() - begin
             if call is not None:
                 call.is_long = self._last_seconds >= _LONG_SECONDS
-            self._runtime.deliver()
+            self._deliver()
 
-    def enqueue(self, inputs: Any = None, /, *, outputs: Sequence[str] | None = None, control: RunControl | None = None,
-                after: Sequence[EnqueuedRun] = (), **named: Any) -> EnqueuedRun:
+    def enqueue(self, inputs: Any = None, /, *, out: Mapping[str, Any] | None = None, outputs: Sequence[str] | None = None,
+                control: RunControl | None = None, after: Sequence[EnqueuedRun] = (), stream: int | None = None,
+                **named: Any) -> EnqueuedRun:
         """Starts a run without waiting for devices. `after`: runs that must have ended before this one begins; the device waits for
-        them. The other arguments are those of run(). A model that is not computed by the queues of devices alone runs to its end."""
+        them. `stream`: as for run(); work that comes on it later waits for the run. The other arguments are those of run(); `out`
+        has memory of devices, or page-locked. A model that is not computed by the queues of devices alone runs to its end."""
         session = self._open()
         handles = handles_of(self._given(inputs, named), self._declared)
         names = self._names if outputs is None else list(outputs)
@@ -242,13 +261,21 @@ class Session(Closable):
             options.control = control._open()
         fences = [run._open() for run in after]
         options.after, options.after_count = pointers(fences), len(fences)
-        results = (c.c_void_p * max(1, len(names)))()
+        options.native_stream = _native_stream(stream)
+        memory = self._memory_of(out, names)
+        results = memory.results(names)
         try:
             raise_for(lib.mge_session_run(session, given, len(handles), results, len(names), options, c.byref(fence)))
         finally:
-            self._runtime.deliver()
-        values = {name: TensorHandle(results[i]) for i, name in enumerate(names)}
-        return EnqueuedRun(fence, values, (session, handles), self._on_device)
+            self._deliver()
+        return EnqueuedRun(fence, memory.handles_of(names, results), memory, (session, handles), self._on_device)
+
+    def _memory_of(self, out: Mapping[str, Any] | None, names: Sequence[str]) -> Memory:
+        declared = {v.name: v for v in self.outputs}
+        for name in out or ():
+            if name not in names:
+                raise UsageError(f"out['{name}']: the run computes the outputs {list(names)}")
+        return Memory({name: (data, memory_of(name, data, declared[name])) for name, data in (out or {}).items()})
 
     def _given(self, inputs: Any, named: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns the inputs by name."""
@@ -280,14 +307,15 @@ class Session(Closable):
             raise UsageError(f"the inputs are {list(self._declared)}, and these were given: {list(handles)}")
         return [handles[name] for name in self._declared]
 
-    def _run(self, handles: Mapping[str, Handle], names: Sequence[str], control: RunControl | None) -> dict[str, Any]:
+    def _run(self, handles: Mapping[str, Handle], names: Sequence[str], control: RunControl | None, memory: Memory,
+             stream: int | None) -> dict[str, Any]:
         running, me = self._running, threading.get_ident()
         running.append(me)  # before the handle is taken: close() sees one of the two
         try:
             session, options = self._open(), None
-            if control is not None:
-                options = RunOptions(control=control._open())
-            results = (c.c_void_p * max(1, len(names)))()
+            if control is not None or stream is not None:
+                options = RunOptions(control=control and control._open(), native_stream=_native_stream(stream))
+            results = memory.results(names)
             if names is self._names and self._declared.keys() == handles.keys():
                 given = pointers([handles[name] for name in self._declared])
             else:
@@ -299,13 +327,14 @@ class Session(Closable):
             running.remove(me)
         if status:
             raise_for(status)
-        values = [TensorHandle(results[i]) for i in range(len(names))]
-        return {name: to_value(value, self._on_device) for name, value in zip(names, values)}
+        return memory.values(memory.handles_of(names, results), self._on_device)
 
-    async def run_async(self, inputs: Any = None, /, *, timeout: float | None = None, seed: int | None = None, priority: int = 0,
-                        **named: Any) -> dict[str, Any]:
-        """Runs without blocking the event loop. Cancelling the task cancels the run; closing the session does not."""
+    async def run_async(self, inputs: Any = None, /, *, out: Mapping[str, Any] | None = None, timeout: float | None = None,
+                        seed: int | None = None, priority: int = 0, **named: Any) -> dict[str, Any]:
+        """Runs without blocking the event loop. `out`: as for run(). Cancelling the task cancels the run; closing the session does
+        not."""
         session = self._open()
+        memory = self._memory_of(out, self._names)
         handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
         control = RunControl(timeout=timeout, seed=seed, priority=priority)
         loop = asyncio.get_running_loop()
@@ -317,11 +346,12 @@ class Session(Closable):
             try:
                 if error is not None:
                     raise error
-                future.set_result({name: to_value(v, self._on_device) for name, v in zip(self._names, outputs)})
+                future.set_result(memory.values(dict(zip(self._names, outputs)), self._on_device))
             except Exception as caught:  # the caller's task gets it
                 future.set_exception(caught)
 
-        inbox_of(loop).start(session, pointers(handles), len(handles), len(self._names), control._open(), handles, finish)
+        inbox_of(loop).start(session, pointers(handles), len(handles), memory.results(self._names), len(self._names),
+                             control._open(), (handles, memory), finish)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
@@ -390,6 +420,11 @@ class Session(Closable):
         facts = MemoryFacts()
         raise_for(lib.mge_session_memory(self._open(), c.byref(facts)))
         return MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
+
+
+def _native_stream(stream: int | None) -> int | None:
+    """Returns a stream as the library knows it: other libraries call the default stream 0, which there means no stream."""
+    return 1 if stream == 0 else stream
 
 
 def _values(session: Handle, count: int, describe: Any) -> tuple[Value, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, BinaryIO, Mapping, Sequence
+from typing import Any, BinaryIO, Callable, Mapping, Sequence
 
 from ._native import TrainingOptions, lib, text, texts
 from .context import Context
@@ -21,7 +21,8 @@ class Trainer(Session):
                  frozen: Sequence[str] = (), data_parallel: bool = False,
                  device: str | Context | None = None, threads: int | None = None, settings: Settings | None = None,
                  runtime: Runtime | None = None, data_folder: str | os.PathLike[str] | None = None,
-                 files: Mapping[str, bytes] | None = None) -> None:
+                 files: Mapping[str, bytes] | None = None,
+                 progress: Callable[[str, int, int], None] | None = None) -> None:
         """`loss`: "cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model
         computes. `loss_output`: the name of the output that is compared with the labels; by default the first one. `labels_name`: the
         name of the input with the labels; another one if the model has an input "labels". `optimizer`: one that
@@ -35,7 +36,7 @@ class Trainer(Session):
             training.loss_output = loss_output.encode()
         self._labels_name = labels_name
         training.frozen, training.frozen_count = texts(frozen)
-        self._load(model, device, threads, settings, None, False, (), runtime, training, data_folder, files)
+        self._load(model, device, threads, settings, None, False, (), runtime, training, data_folder, files, progress)
 
     def step(self, inputs: Mapping[str, Any] | None = None, /, *, labels: Any = None, learning_rate: float,
              **named: Any) -> float:

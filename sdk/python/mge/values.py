@@ -13,7 +13,7 @@ import numpy as np
 from ._handles import Handle, TensorHandle, pointers
 from ._native import lib
 from .errors import InvalidError, UsageError, raise_for
-from .tensor import Tensor, array_of, bfloat16_type, tensor_of
+from .tensor import Tensor, array_of, bfloat16_type, shape_of, tensor_of
 
 KINDS = ("tensor", "sequence", "optional", "map")
 _TENSOR, _SEQUENCE, _OPTIONAL, _MAP = range(4)
@@ -137,6 +137,39 @@ def to_value(handle: Handle, on_device: bool = False) -> Any:
     if kind == _OPTIONAL:
         return parts[0] if parts else None
     return dict(zip(parts[0].tolist(), parts[1].tolist()))
+
+
+# ---- memory for outputs
+
+
+def memory_of(name: str, data: Any, declared: Value) -> Handle:
+    """Returns a tensor over the memory to which a run writes an output: that of an array, or an mge.Tensor."""
+    if isinstance(data, Tensor):
+        return data._open()
+    if not isinstance(data, np.ndarray):
+        raise UsageError(f"out['{name}'] is a {type(data).__name__}; give a NumPy array or an mge.Tensor")
+    if declared.kind != "tensor" or declared.dtype == "string":
+        what = "has strings" if declared.kind == "tensor" else f"is a {declared.kind}"
+        raise UsageError(f"out['{name}']: the output {what}, and only tensors of numbers can be written to an array; leave it out")
+    wanted = bfloat16_type() if declared.dtype == "bfloat16" else np.dtype(declared.dtype or data.dtype)
+    if data.dtype != wanted:
+        raise InvalidError(f"out['{name}'] has elements of type {data.dtype}, and the output has {declared.dtype}; "
+                           f"give an array of type {wanted}")
+    if not data.flags.writeable:
+        raise InvalidError(f"out['{name}'] is read-only; give an array that may be written")
+    if not (data.flags.c_contiguous and data.flags.aligned):
+        raise InvalidError(f"out['{name}'] is not C-contiguous and aligned, so that results cannot be written to it without a copy; "
+                           "give an array as np.empty() makes it")
+    return tensor_of(data, 16 if declared.dtype == "bfloat16" else None)
+
+
+def written(data: Any, handle: Handle) -> Any:
+    """Returns what a run returns for memory that was given to it: the same object, unless an asynchronous run has replaced the
+    memory of a tensor."""
+    if not isinstance(data, Tensor):
+        return data
+    same = data.shape == shape_of(handle) and data.address == (lib.mge_tensor_address(handle) or 0)
+    return data if same else Tensor._of(handle)
 
 
 # ---- inputs

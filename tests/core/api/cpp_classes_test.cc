@@ -195,6 +195,19 @@ TEST_F(CppClasses, LoadModelsInPiecesAndTellTheProgress) {
   EXPECT_EQ(Session::LoadBytes(*runtime_, model_.data(), model_.size(), options).status().code(), MGE_CANCELLED);
 }
 
+TEST_F(CppClasses, KeepProgressInAnInbox) {
+  Inbox inbox = *Inbox::Create();
+  SessionOptions options;
+  options.device = "host";
+  options.progress_inbox = &inbox;
+  ASSERT_TRUE(Session::LoadBytes(*runtime_, model_.data(), model_.size(), options).ok());
+  const std::optional<StageProgress> first = inbox.TakeProgress();
+  ASSERT_TRUE(first);
+  EXPECT_EQ(first->stage, "read");
+  EXPECT_EQ(first->done, first->total);
+  while (inbox.TakeProgress()) continue;
+}
+
 TEST_F(CppClasses, KeepMessagesInAnInbox) {
   Inbox inbox = *Inbox::Create();
   RuntimeOptions options = Plain();

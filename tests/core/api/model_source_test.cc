@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Models that come from memory, through a reader and in pieces, through the C API. Who keeps the memory; progress and
 // cancellation of a load.
+#include <poll.h>
+
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -186,6 +188,32 @@ TEST_F(ModelSource, ReportsTheProgressOfLoadingAndPlanning) {
     EXPECT_EQ(stage.done, stage.total) << name;
     EXPECT_TRUE(stage.ordered) << name;
   }
+}
+
+TEST_F(ModelSource, KeepsTheLatestProgressInAnInbox) {
+  mge_inbox* inbox = nullptr;
+  ASSERT_EQ(mge_inbox_create(&inbox), nullptr);
+  options_.progress_inbox = inbox;
+  GiveModel();
+  GiveWeights();
+  ASSERT_EQ(Load(), "");
+  Run();
+  std::map<std::string, int> times;
+  mge_string* stage = nullptr;
+  uint64_t done = 0, total = 0;
+  while (mge_inbox_take_progress(inbox, &stage, &done, &total)) {
+    const std::string name = mge_string_data(stage);
+    mge_string_release(stage);
+    ++times[name];
+    EXPECT_EQ(done, total) << name;
+    EXPECT_GT(total, 0u) << name;
+  }
+  EXPECT_EQ(times, (std::map<std::string, int>{{"read", 1}, {"optimize", 1}, {"kernels", 1}, {"weights", 1}}));
+  pollfd polled = {mge_inbox_descriptor(inbox), POLLIN, 0};
+  EXPECT_EQ(poll(&polled, 1, 0), 0);  // empty again
+  options_.progress = [](void*, const char*, uint64_t, uint64_t) {};
+  EXPECT_THAT(Load(), HasSubstr("both progress and progress_inbox are set"));
+  mge_inbox_release(inbox);
 }
 
 TEST_F(ModelSource, OfACancelledLoadIsReleasedAndTheRuntimeGoesOn) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/plugins/cuda/software_driver.h"
+#include "tests/plugins/gpu/vendor/native_streams.h"
 
 namespace mge {
 namespace {
@@ -68,6 +69,29 @@ TEST(CudaRuns, FourDevicesShareAModel) {
     EXPECT_THAT(*got, Pointwise(FloatNear(1e-5f), expected));
   }
   EXPECT_GE(driver.Calls("cuMemcpyPeerAsync"), 3u);  // peers copy directly
+}
+
+TEST(CudaRuns, AreOrderedWithAStreamOfTheApplication) {
+  SoftwareDriver driver;
+  const std::vector<float> expected = DigitsOnHost();
+  const int64_t before = driver.Live();
+  ExpectOrderWithAStream(driver, CudaRuntime(), "cuda0",
+                         {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxPushCurrent_v2",
+                          "cuCtxPopCurrent_v2", "cuStreamCreate", "cuStreamDestroy_v2"},
+                         expected);
+  EXPECT_EQ(driver.Live(), before);
+}
+
+TEST(CudaRuns, AStreamThatTheDriverRefusesIsAnError) {
+  SoftwareDriver driver;
+  const auto runtime = CudaRuntime();
+  auto session = LoadDigits(runtime, "cuda0");
+  ASSERT_TRUE(session.ok()) << FormatError(session.status());
+  int object = 0;
+  auto stream = NativeStream::On((*session)->device(), &object);
+  ASSERT_TRUE(stream.ok()) << FormatError(stream.status());
+  driver.Fail("cuEventRecord", driver.Calls("cuEventRecord") + 1, 400);  // CUDA_ERROR_INVALID_HANDLE
+  EXPECT_THAT(FormatError(RunFence::OfStream(runtime, *stream).status()), HasSubstr("cuEventRecord"));
 }
 
 TEST(CudaRuns, OfSeveralThreadsDoNotDisturbEachOther) {

@@ -3,6 +3,7 @@
 #include <tuple>
 
 #include "tests/plugins/gpu/vendor/failing_calls.h"
+#include "tests/plugins/gpu/vendor/native_streams.h"
 #include "tests/support/command.h"
 
 namespace mge {
@@ -30,6 +31,17 @@ void ExpectReplays(const std::string& model, const std::vector<HostValue>& input
 
 TEST(RocmRuns, ThatAreCapturedLaunchOneGraphAndAllocateNothing) {
   ExpectReplays(MGE_SOURCE_DIR "/packaging/digits/digits.onnx", DigitsInput());
+}
+
+TEST(RocmRuns, AreOrderedWithAStreamOfTheApplication) {
+  DriverInSoftware driver(kDriver);
+  const auto runtime = RuntimeOver("rocm", kDriver);
+  auto host = LoadDigits(runtime, "host");
+  ASSERT_TRUE(host.ok()) << FormatError(host.status());
+  ExpectOrderWithAStream(driver, runtime, "rocm0",
+                         {"hipDevicePrimaryCtxRetain", "hipDevicePrimaryCtxRelease", "hipCtxPushCurrent", "hipCtxPopCurrent",
+                          "hipStreamCreateWithFlags", "hipStreamDestroy"},
+                         *ResultsOf(**host, DigitsInput()));
 }
 
 class RocmZoo : public Command {};

@@ -61,11 +61,13 @@ class DriverInSoftware {
     return calls;
   }
 
- private:
+  // Returns a function of the driver.
   template <typename T>
   T* Get(const char* name) const {
     return reinterpret_cast<T*>(dlsym(library_, name));
   }
+
+ private:
   void* library_;
 };
 
