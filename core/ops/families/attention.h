@@ -40,7 +40,7 @@ struct AttentionWindow {
   int64_t right = -1;   // it sees keys j <= p + right; -1: all
   bool limits() const { return causal || left >= 0 || right >= 0; }
   bool Sees(int64_t position, int64_t key) const {
-    return (!causal || key <= position) && (left < 0 || key >= position - left) && (right < 0 || key <= position + right);
+    return (!causal || key <= position) && (left < 0 || position - key <= left) && (right < 0 || key - position <= right);
   }
 };
 absl::StatusOr<AttentionWindow> ReadAttentionWindow(const Attributes& attrs);

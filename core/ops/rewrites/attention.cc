@@ -191,9 +191,10 @@ class Builder {
     const auto limit = [&](std::string op, ValueId bound) {
       limits_ = Add("And", {limits_, Add(std::move(op), {keys, bound})});
     };
+    const int64_t all = d_.keys() + d_.queries;  // a wider window has no limit, and its sums might overflow
     if (w.causal) limit("LessOrEqual", positions);
-    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, nodes_.Integers({w.right})}));
-    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, nodes_.Integers({w.left})}));
+    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, nodes_.Integers({std::min(w.right, all)})}));
+    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, nodes_.Integers({std::min(w.left, all)})}));
   }
   // Returns which queries see no key, in the form of the scores with one column.
   ValueId SeesNone() {

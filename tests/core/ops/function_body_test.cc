@@ -45,6 +45,32 @@ TEST(FunctionBody, WaitsForTheShapesItNeeds) {
   EXPECT_FALSE(*ExpandFunction(*graph, 0));
 }
 
+// The elementwise operators of the body would broadcast a parameter of another size.
+TEST(FunctionBody, OfBatchNormalizationWaitsForTheSizesOfTheParameters) {
+  const auto expands = [](std::string_view x, std::string_view scale) {
+    auto graph =
+        Typed(fmt::format("input x : float32{}\ninput s : float32{}\ninput p : float32[3]\n"
+                          "y = BatchNormalization(x, s, p, p, p) {{training_mode=1}}\noutput y\n",
+                          x, scale));
+    return graph.ok() && *ExpandFunction(*graph, 0);
+  };
+  EXPECT_TRUE(expands("[2,3,4]", "[3]"));
+  EXPECT_TRUE(expands("[N,3,?]", "[3]"));
+  EXPECT_FALSE(expands("[2,3,4]", "[N]"));
+  EXPECT_FALSE(expands("[2,C,4]", "[3]"));
+}
+
+TEST(FunctionBody, OfBatchNormalizationMayHaveStatisticsOfTwoTypes) {
+  auto graph = Typed(
+      "input x : float32[2,3,4]\ninput p : float32[3]\ninput m : float16[3]\ninput v : float32[3]\n"
+      "y, nm, nv = BatchNormalization(x, p, p, m, v) {training_mode=1}\noutput y\noutput nm\noutput nv\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(*ExpandFunction(*graph, 0));
+  ASSERT_TRUE(InferTypes(*graph).ok());
+  EXPECT_EQ(graph->value(graph->outputs()[1]).type.dtype, DType::kF16);
+  EXPECT_EQ(graph->value(graph->outputs()[2]).type.dtype, DType::kF32);
+}
+
 TEST(FunctionBody, GivesTheTypesOfTheOutputs) {
   auto graph = Typed(
       "input x : float32[2,N,4]\ninput g : float32[4]\n"

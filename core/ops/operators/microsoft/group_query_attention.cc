@@ -48,11 +48,12 @@ absl::StatusOr<Sizes> ReadSizes(const Context& f) {
   if (q.size() != 3 || s.heads <= 0 || s.kv_heads <= 0 || s.heads % s.kv_heads != 0 || packed == f.has_input(kV)) {
     return f.Invalid("query, key, num_heads and kv_num_heads do not fit together");
   }
-  const int64_t all_heads = packed ? s.heads + 2 * s.kv_heads : s.heads;
+  const bool few = s.heads <= q[2] && (!packed || s.kv_heads <= (q[2] - s.heads) / 2);  // their sum does not overflow
+  const int64_t all_heads = few && packed ? s.heads + 2 * s.kv_heads : s.heads;
+  if (!few || q[2] % all_heads != 0) return f.Invalid("num_heads does not divide the size of a query");
   s.batch = q[0];
   s.queries = q[1];
   s.head = q[2] / all_heads;
-  if (s.head * all_heads != q[2] || s.head == 0) return f.Invalid("num_heads does not divide the size of a query");
   if (f.has_input(kPastKey)) {
     const Shape past = DimsOf(f, kPastKey);
     if (past.size() != 4 || !f.has_input(kPastValue)) return f.Invalid("past_key must have 4 dimensions");
@@ -66,7 +67,7 @@ absl::StatusOr<Sizes> ReadSizes(const Context& f) {
     }
   }
   const std::vector<int64_t> total = f.constant(kTotal)->ToInts();
-  if (total.size() != 1 || total[0] < s.queries || total[0] > s.past + (s.shared ? 0 : s.queries)) {
+  if (total.size() != 1 || total[0] < s.queries || total[0] - s.past > (s.shared ? 0 : s.queries)) {
     return f.Invalid("total_sequence_length must lie between the length of query and the number of past and new keys");
   }
   s.total = total[0];

@@ -12,7 +12,11 @@ struct Sizes {
   explicit Sizes(const Attributes& attrs)
       : depth(attrs.Int("K")), columns(attrs.Int("N")), bits(attrs.Int("bits")), block(attrs.Int("block_size")) {}
   bool HasKnownBits() const { return bits == 2 || bits == 4 || bits == 8; }
-  bool InRange() const { return depth > 0 && columns > 0 && block >= 8 && block % 8 == 0; }
+  bool InRange() const {
+    int64_t padded = 0, weights = 0;  // their number bounds all other sizes
+    return depth > 0 && columns > 0 && block >= 8 && block % 8 == 0 && CheckedMul(blocks(), block, &padded) &&
+           CheckedMul(padded, columns, &weights);
+  }
   int64_t blocks() const { return (depth - 1) / block + 1; }
   Shape bytes() const { return {columns, blocks() * (block / 8) * bits}; }
   Shape scales() const { return {columns, blocks()}; }

@@ -19,8 +19,8 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   }
   const int64_t heads = f.attrs().Int("num_heads"), all = weights[1];
   const Ints parts = f.attrs().IntList("qkv_hidden_sizes", {all / 3, all / 3, all / 3});
-  const bool fits = heads > 0 && parts.size() == 3 && parts[0] == parts[1] && parts[0] + parts[1] + parts[2] == all &&
-                    parts[0] > 0 && parts[2] > 0 && parts[0] % heads == 0 && parts[2] % heads == 0;
+  const bool fits = heads > 0 && parts.size() == 3 && parts[0] == parts[1] && parts[0] > 0 && parts[0] <= all / 2 &&
+                    parts[2] > 0 && parts[2] == all - 2 * parts[0] && parts[0] % heads == 0 && parts[2] % heads == 0;
   if (!fits) return f.Invalid(fmt::format("num_heads and qkv_hidden_sizes do not fit weights {}", ShapeText(weights)));
   const int64_t past = f.has_input(kPast) && f.rank(kPast) == 5 ? f.dims(kPast)[3] : 0;
 

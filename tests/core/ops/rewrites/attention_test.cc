@@ -96,7 +96,8 @@ TEST(AttentionRewrite, MaySeeANumberOfValidKeys) {
                                                        {kRows, ", q_num_heads=4, kv_num_heads=4"},
                                                        {kSharedRows, ", q_num_heads=4, kv_num_heads=2"}};
   for (const auto& [inputs, heads] : forms) {
-    for (const char* limits : {"is_causal=0", "is_causal=1", "left_window_size=1, right_window_size=0", "softcap=0.5"}) {
+    for (const char* limits : {"is_causal=0", "is_causal=1", "left_window_size=1, right_window_size=0", "softcap=0.5",
+                               "left_window_size=9223372036854775807, right_window_size=9223372036854775807"}) {
       for (const char* mask : {"_", "radd", "rheads", "keep"}) {
         const std::string call = fmt::format("y = Attention(q, k, v, {}, _, _, n) {{{}{}}}", mask, limits, heads);
         EXPECT_THAT(Rewritten(inputs + more, call), AllOf(Not(HasSubstr("Attention")), HasSubstr("Softmax"))) << call;

@@ -134,6 +134,9 @@ absl::Status Upgrade(Graph&, Node& node) {
 // Replaces a node in training by elementwise operators and means, which the planner shares with the gradient. The reference
 // evaluator, which computes in float64, keeps the nodes of 16-bit types.
 absl::StatusOr<bool> Body(FunctionBody& f) {
+  for (int i = 1; i < 5; ++i) {  // a size that is not known yet may be wrong, and the body would broadcast it
+    if (!f.type(i).IsStatic() || f.rank(0) < 2 || f.dims(0)[1] == kUnknownDim) return false;
+  }
   if (IsPerElement(f.attrs()) && f.attrs().Int("training_mode") == 0 && f.has_rank(0)) {
     const Term scale = f.x(1) / Unary("Sqrt", f.x(4) + f.attrs().Float("epsilon"));
     f.Result(0, "Add", {((f.x() - f.x(3)) * scale).id(), f.x(2).id()});
@@ -147,14 +150,16 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   auto wide = [&](int i) { return channels.Wide(f.dtype(i) == f.dtype(0) ? f.x(i) : f.CastTo(f.x(i), f.dtype(0))); };
   f.Result(0, "Add", {(n.x * wide(1)).id(), wide(2).id()});
   const double momentum = f.attrs().Float("momentum");
-  auto running = [&](int output, const Term& old, const Term& now) {
-    const Term flat = f.ReshapeLike(f.dtype(3) == f.dtype(0) ? now : f.CastTo(now, f.dtype(3)), old);
+  auto running = [&](int output, int input, const Term& now) {
+    const Term old = f.x(input);
+    const DType type = f.dtype(input);  // may differ, too
+    const Term flat = f.ReshapeLike(type == f.dtype(0) ? now : f.CastTo(now, type), old);
     if (f.output(output + 2) != kNone) f.Result(output + 2, "Identity", {flat.id()});
-    const ValueId keep = f.Number(f.dtype(3), momentum), take = f.Number(f.dtype(3), 1 - momentum);
+    const ValueId keep = f.Number(type, momentum), take = f.Number(type, 1 - momentum);
     f.Result(output, "Add", {f.Add("Mul", {old.id(), keep}), f.Add("Mul", {flat.id(), take})});
   };
-  running(1, f.x(3), n.mean);
-  running(2, f.x(4), n.variance);
+  running(1, 3, n.mean);
+  running(2, 4, n.variance);
   return true;
 }
 

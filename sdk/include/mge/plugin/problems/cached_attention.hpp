@@ -74,11 +74,12 @@ inline Result ReadCachedAttention(const Node& node, CachedAttention* out) {
   };
   if (!a.packed && !is(A::kK, {a.batch, a.queries, a.kv_heads * a.size})) return no("a cache that another layer fills");
   const std::initializer_list<int64_t> cache = {a.batch, a.kv_heads, a.past, a.size};
-  const bool fits =
-      a.kv_heads > 0 && a.heads > 0 && a.heads % a.kv_heads == 0 && a.past <= a.rows && a.queries <= a.rows &&
-      is(A::kQ, {a.batch, a.queries, a.q_step()}) && (a.packed || is(A::kV, {a.batch, a.queries, a.kv_step()})) &&
-      (!a.has_past || (is(A::kPastKey, cache) && is(A::kPastValue, cache))) &&
-      node.input(A::kLengths).elements() == static_cast<uint64_t>(a.batch) && node.input(A::kTotal).elements() == 1;
+  const bool fits = a.kv_heads > 0 && a.heads > 0 && a.heads % a.kv_heads == 0 && a.heads <= q.dim(2) && a.past <= a.rows &&
+                    a.queries <= a.rows && is(A::kQ, {a.batch, a.queries, a.q_step()}) &&
+                    (a.packed || is(A::kV, {a.batch, a.queries, a.kv_step()})) &&
+                    (!a.has_past || (is(A::kPastKey, cache) && is(A::kPastValue, cache))) &&
+                    node.input(A::kLengths).elements() == static_cast<uint64_t>(a.batch) &&
+                    node.input(A::kTotal).elements() == 1;
   if (!fits) return no("sizes that do not fit together");
   a.causal = node.Int("causal") != 0;
   a.window = std::max<int64_t>(0, node.Int("local_window_size"));
