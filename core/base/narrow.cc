@@ -39,14 +39,17 @@ float E8M0ToFloat(uint8_t element) {
 // ONNX leaves negative numbers undefined; their sign is ignored.
 uint8_t FloatToE8M0(float value, NarrowRule rule) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const uint32_t exponent = (bits >> 23) & 0xffU, fraction = bits & 0x7fffffU;
+  uint32_t exponent = (bits >> 23) & 0xffU, fraction = bits & 0x7fffffU;
   const uint8_t beyond = rule.saturate ? kE8M0Max : kE8M0Nan;
   if (exponent == 0xff) return fraction ? kE8M0Nan : beyond;
-  if (exponent == 0 && fraction == 0) return rule.saturate ? 0 : kE8M0Nan;
   constexpr uint32_t kHalf = 0x400000;
-  const bool up = rule.rounding == NarrowRule::Rounding::kUp ? fraction != 0
-                                                             : rule.rounding == NarrowRule::Rounding::kNearest &&
-                                                                   (fraction > kHalf || (fraction == kHalf && exponent));
+  if (exponent == 0) {  // the smallest number, 2^-127, is subnormal in float
+    if (fraction < kHalf) return rule.saturate ? 0 : kE8M0Nan;
+    fraction = (fraction - kHalf) * 2;
+  }
+  const bool up = rule.rounding == NarrowRule::Rounding::kUp
+                      ? fraction != 0
+                      : rule.rounding == NarrowRule::Rounding::kNearest && fraction >= kHalf;
   return exponent + up > kE8M0Max ? beyond : static_cast<uint8_t>(exponent + up);
 }
 
