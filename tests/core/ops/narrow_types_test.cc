@@ -46,6 +46,8 @@ TEST(NarrowTypes, MovementKeepsTheirElements) {
 
 TEST(NarrowTypes, ArithmeticNamesTheTypesThatItHas) {
   EXPECT_THAT(Both("Add", {"int4[1]<1>", "int4[1]<1>"}), HasSubstr("input 'A' has type int4"));
+  EXPECT_THAT(Both("NonZero", {"int4[1]<1>"}), HasSubstr("input 'X' has type int4"));
+  EXPECT_THAT(Both("Unique", {"uint2[1]<1>"}), HasSubstr("input 'X' has type uint2"));
   EXPECT_THAT(Both("Cast", {"float32[1]<1>"}, "{to=27}"), HasSubstr("attribute 'to' is 27"));
   EXPECT_THAT(Both("Cast", {"float32[1]<1>"}, "{to=24, round_mode=\"odd\"}"), HasSubstr("is not one of up, down, nearest"));
 }
