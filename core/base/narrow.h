@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types of 8 bits and less: float8, float4, and integers of 4 and 2 bits (DType::kNarrow). Only evaluators of the host
+// Element types of 8 bits and less: float8, float4, and integers of 4 and 2 bits (kNarrow). Only evaluators of the host
 // compute with them.
 //
 // In memory each element has a byte of its own. The element is in its lowest bits, and the bits above are 0. Functions that read

@@ -422,5 +422,28 @@ TEST_P(MicrosoftAttention, ComputesWhatOnnxRuntimeComputes) { CheckNode(GetParam
 INSTANTIATE_TEST_SUITE_P(Nodes, MicrosoftAttention, testing::ValuesIn(Nodes()),
                          [](const testing::TestParamInfo<MicrosoftNode>& info) { return info.param.name; });
 
+TEST(GroupQueryAttention, NamesCachesThatItCannotRead) {
+  const auto error = [](const std::string& cache, const std::string& attributes, const std::string& batch = "1") {
+    const std::string past = cache + "[" + batch + ",1,3,8]", x = "float32[" + batch + ",2,8]";
+    const MicrosoftNode node = {"",
+                                "com.microsoft::GroupQueryAttention",
+                                {x, x, x, past, past, "int32[" + batch + "]<4>", "int32[]<5>"},
+                                "{num_heads=1, kv_num_heads=1" + attributes + "}",
+                                3,
+                                0,
+                                {}};
+    return FormatError(RunNode(node, /*known=*/true).status());
+  };
+  const std::string tensor = ", k_quant_type=\"PER_TENSOR\", v_quant_type=\"PER_TENSOR\"";
+  EXPECT_THAT(error("int8", ""), testing::HasSubstr("the cache has type int8, but k_quant_type is NONE"));
+  EXPECT_THAT(error("int8", tensor), testing::HasSubstr("a quantized cache needs k_scale and v_scale"));
+  EXPECT_THAT(error("uint8", tensor + ", kv_cache_bit_width=8"),
+              testing::HasSubstr("a cache of type uint8 with kv_cache_bit_width = 8"));
+  EXPECT_THAT(error("float32", ", sliding_window_cache=1, local_window_size=4"),
+              testing::HasSubstr("local_window_size is 4; a sliding_window_cache of 3 rows needs 1 to 3"));
+  EXPECT_THAT(error("float32", ", sliding_window_cache=1, local_window_size=2", "2"),
+              testing::HasSubstr("sliding_window_cache for several samples with several new keys"));
+}
+
 }  // namespace
 }  // namespace mge

@@ -60,7 +60,7 @@ int64_t Resident(int64_t tokens, int64_t capacity, int64_t window) {
 // The element type of a cache and how its elements become numbers.
 struct CacheForm {
   DType type;
-  bool quantized = false, per_channel = false;
+  bool quantized = false;
   bool packed = false;  // two numbers of 4 bits in a byte, the first one in the lowest bits, with 8 added
 };
 
@@ -69,7 +69,7 @@ template <typename Context>
 absl::StatusOr<CacheForm> ReadForm(const Context& f, int input) {
   const std::string_view name = input == kPastKey ? "k_quant_type" : "v_quant_type";
   MGE_ASSIGN_OR_RETURN(const int kind, ReadChoice(f.attrs(), name, {"NONE", "PER_TENSOR", "PER_CHANNEL"}));
-  CacheForm form = {.type = TypeOf(f, f.has_input(input) ? input : kQ), .quantized = kind > 0, .per_channel = kind == 2};
+  CacheForm form = {.type = TypeOf(f, f.has_input(input) ? input : kQ), .quantized = kind > 0};
   if (form.type == DType::kUndefined) return form;  // not known yet
   if (!form.quantized) {
     if (kFloating.Contains(form.type)) return form;
@@ -128,9 +128,10 @@ absl::StatusOr<Sizes> ReadSizes(const Context& f) {
     }
     if (s.shared) return f.Unsupported("sliding_window_cache without new keys");
     s.capacity = s.past;
-    if (s.batch > 1 && s.total > (s.queries == 1 ? 1 : s.capacity)) {
-      if (s.queries > 1)
-        return f.Unsupported("sliding_window_cache for several samples with more tokens than the cache has rows");
+    if (s.batch > 1 && s.total > (s.queries == 1 ? 1 : std::min(s.queries, s.capacity))) {
+      if (s.queries > 1) {
+        return f.Unsupported("sliding_window_cache for several samples with several new keys and earlier ones");
+      }
       if (f.has_input(kAttentionBias)) return f.Unsupported("sliding_window_cache for several samples with attention_bias");
       s.ragged = true;
       s.total = s.capacity;
