@@ -15,11 +15,12 @@ using mge::api::Wrap;
 
 namespace {
 
-// Converts uint16 to bfloat16 if the model declares bfloat16. Files of ONNX's tests and of NumPy store bfloat16 as uint16.
+// Converts uint16 to bfloat16, and uint8 to a narrow type, if the model declares them. Files of ONNX's tests and of NumPy store the
+// bits of such elements.
 void TakeAs(DType declared, mge::Tensor& tensor) {
-  if (declared == DType::kBF16 && tensor.dtype() == DType::kU16) {
-    tensor = tensor.Within(DType::kBF16, tensor.shape(), tensor.data());
-  }
+  const bool bits = (declared == DType::kBF16 && tensor.dtype() == DType::kU16) ||
+                    (mge::kNarrow.Contains(declared) && tensor.dtype() == DType::kU8);
+  if (bits) tensor = tensor.Within(declared, tensor.shape(), tensor.data());
 }
 
 mge_status* ReadInto(const char* path, const mge::ValueType& declared, mge_tensor** out) {

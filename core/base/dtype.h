@@ -29,8 +29,18 @@ enum class DType : int32_t {
   kC64 = MGE_DTYPE_C64,
   kC128 = MGE_DTYPE_C128,
   kBF16 = MGE_DTYPE_BF16,
+  kF8E4M3FN = MGE_DTYPE_F8E4M3FN,
+  kF8E4M3FNUZ = MGE_DTYPE_F8E4M3FNUZ,
+  kF8E5M2 = MGE_DTYPE_F8E5M2,
+  kF8E5M2FNUZ = MGE_DTYPE_F8E5M2FNUZ,
+  kU4 = MGE_DTYPE_U4,
+  kI4 = MGE_DTYPE_I4,
+  kF4E2M1 = MGE_DTYPE_F4E2M1,
+  kF8E8M0 = MGE_DTYPE_F8E8M0,
+  kU2 = MGE_DTYPE_U2,
+  kI2 = MGE_DTYPE_I2,
 };
-inline constexpr int kDTypeCount = 17;
+inline constexpr int kDTypeCount = 27;
 
 // Returns the size of one element in bytes: sizeof(std::string) for a string, 0 for kUndefined and unknown values.
 int64_t ElementBytes(DType dtype);
@@ -67,7 +77,12 @@ inline constexpr TypeSet kStrings = {DType::kString};
 inline constexpr TypeSet kComplex = {DType::kC64, DType::kC128};
 inline constexpr TypeSet kIndex = {DType::kI32, DType::kI64};
 inline constexpr TypeSet kFixedSize = kNumeric | kBoolean;  // the types that backends support
-inline constexpr TypeSet kAnyType = kFixedSize | kStrings | kComplex;
+// Types of 8 bits and less, which only host evaluators compute with (core/base/narrow.h).
+inline constexpr TypeSet kNarrowInteger = {DType::kU4, DType::kI4, DType::kU2, DType::kI2};
+inline constexpr TypeSet kNarrowFloating = {DType::kF8E4M3FN,   DType::kF8E4M3FNUZ, DType::kF8E5M2,
+                                            DType::kF8E5M2FNUZ, DType::kF4E2M1,     DType::kF8E8M0};
+inline constexpr TypeSet kNarrow = kNarrowInteger | kNarrowFloating;
+inline constexpr TypeSet kAnyType = kFixedSize | kStrings | kComplex | kNarrow;
 
 template <typename T>
 struct TypeTag {

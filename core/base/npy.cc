@@ -7,6 +7,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/input_file.h"
+#include "core/base/narrow.h"
 #include "core/base/npy_header.h"
 #include "core/base/utf8.h"
 #include "fmt/format.h"
@@ -148,6 +149,12 @@ absl::StatusOr<Tensor> ReadNpy(const std::string& path, HostAllocator& allocator
 }
 
 absl::StatusOr<std::string> NpyBytes(const Tensor& tensor) {
+  if (kNarrow.Contains(tensor.dtype())) {  // npy has the values as float32, int8 or uint8
+    const bool integer = kNarrowInteger.Contains(tensor.dtype());
+    MGE_ASSIGN_OR_RETURN(const Tensor wide, integer ? WidenedInts(tensor, UnlimitedHostAllocator())
+                                                    : NarrowToFloat(tensor, UnlimitedHostAllocator()));
+    return NpyBytes(wide);
+  }
   std::string descr, data;
   DType dtype = tensor.dtype();
   if (dtype == DType::kBF16) {

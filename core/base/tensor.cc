@@ -6,6 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/lazy_bytes.h"
+#include "core/base/narrow.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -94,7 +95,11 @@ std::vector<int64_t> Tensor::ToInts() const {
     using T = typename decltype(tag)::type;
     out.assign(Data<T>().begin(), Data<T>().end());
   };
-  if (!DispatchInteger(dtype_, copy)) internal::DispatchImpl<decltype(copy)&, bool>(dtype_, copy);
+  if (kNarrowInteger.Contains(dtype_)) {
+    for (uint8_t element : Data<uint8_t>()) out.push_back(static_cast<int64_t>(NarrowToFloat(dtype_, element)));
+  } else if (!DispatchInteger(dtype_, copy)) {
+    internal::DispatchImpl<decltype(copy)&, bool>(dtype_, copy);
+  }
   return out;
 }
 

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "core/base/errors.h"
+#include "core/base/narrow.h"
 #include "core/graph/graph.h"
 #include "fmt/format.h"
 
@@ -216,6 +217,13 @@ class Parser {
       using T = typename decltype(tag)::type;
       out = ParseElements<T>(type.dims, [&]() -> absl::StatusOr<T> { return ParseNumber<T>(ScalarText()); });
     });
+    if (kNarrow.Contains(type.dtype)) {
+      out = ParseElements<uint8_t>(type.dims, [&]() -> absl::StatusOr<uint8_t> {
+        MGE_ASSIGN_OR_RETURN(float value, ParseNumber<float>(ScalarText()));
+        return FloatToNarrow(type.dtype, value);
+      });
+      if (out.ok()) out = out->Within(type.dtype, out->shape(), out->data());
+    }
     if (type.dtype == DType::kBool) {
       out = ParseElements<bool>(type.dims, [&]() -> absl::StatusOr<bool> {
         std::string_view s = ScalarText();

@@ -2,6 +2,7 @@
 // Writes the text form; graph_parse.cc describes its grammar.
 #include <cmath>
 
+#include "core/base/narrow.h"
 #include "core/graph/graph.h"
 #include "fmt/format.h"
 
@@ -65,6 +66,12 @@ std::string TensorText(const Tensor& t) {
   });
   if (t.dtype() == DType::kBool) out += List(t.Data<bool>(), [](bool b) { return b ? "true" : "false"; });
   if (t.dtype() == DType::kString) out += List(t.Data<std::string>(), [](const std::string& s) { return Quoted(s); });
+  if (kNarrow.Contains(t.dtype())) {
+    out += List(t.Data<uint8_t>(), [&](uint8_t e) {
+      const float value = NarrowToFloat(t.dtype(), e);
+      return kNarrowInteger.Contains(t.dtype()) ? fmt::format("{:g}", value) : Number(value, /*single=*/true);
+    });
+  }
   if (t.dtype() == DType::kC64 || t.dtype() == DType::kC128) out += "...";
   return out + ">";
 }

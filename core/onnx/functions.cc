@@ -16,7 +16,7 @@ struct KnownOpset {
   int64_t newest;
 };
 constexpr KnownOpset kKnownOpsets[] = {
-    {"", kNewestOpset}, {"ai.onnx.ml", 5}, {"ai.onnx.training", 1}, {"ai.onnx.preview.training", 1}};
+    {"", kNewestOpset}, {"ai.onnx.ml", 5}, {"ai.onnx.training", 1}, {"ai.onnx.preview", 1}, {"ai.onnx.preview.training", 1}};
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/base/narrow.h"
 #include "core/onnx/expansion.h"
 #include "core/onnx/fields.h"
 #include "core/ops/op.h"
@@ -55,8 +56,8 @@ absl::Status GraphReader::ReadGraph(Bytes bytes, Scope& scope, bool is_main) {
   // Declare all names before the first node is read, because some exporters do not sort the nodes.
   MGE_RETURN_IF_ERROR(DeclareOutputs(parts.nodes, scope));
   for (Bytes node : parts.nodes) MGE_RETURN_IF_ERROR(ReadNode(node, scope));
-  MGE_RETURN_IF_ERROR(CheckPacked(scope));
-  return ReadOutputs(parts, scope, is_main);
+  MGE_RETURN_IF_ERROR(ReadOutputs(parts, scope, is_main));
+  return WidenWeights(frames_[scope.frame].graph);
 }
 
 // Adds the total size of all weights to `refused`, the error of the allocation of one weight.
@@ -80,22 +81,36 @@ absl::Status GraphReader::TooLittleMemory(absl::Status refused, std::span<const 
   return Fail(errors::kOverBudget, ErrorTitle(refused), std::move(parts));
 }
 
-// Checks that only nodes which need no more than the values read weights of less than a byte. Others depend on the range of the
-// type, which the graph does not have.
-absl::Status GraphReader::CheckPacked(const Scope& scope) const {
-  if (scope.packed.empty()) return absl::OkStatus();
-  const Graph& graph = frames_[scope.frame].graph;
-  const std::unordered_set<ValueId> packed(scope.packed.begin(), scope.packed.end());
-  for (NodeId id = 0; id < graph.node_count(); ++id) {
-    const Node& node = graph.node(id);
-    for (const auto* list : {&node.inputs, &node.captures}) {
-      for (size_t i = 0; i < list->size(); ++i) {
-        const bool takes = list == &node.inputs && (node.op == "Cast" || (node.op == "DequantizeLinear" && i != 1));
-        if (takes || !packed.contains((*list)[i])) continue;
-        return Fail(errors::kUnsupportedType, "integers of 4 or 2 bits are supported for DequantizeLinear and Cast only",
-                    {.what = fmt::format("tensor '{}'", graph.value((*list)[i]).name), .where = NodePlace(node)});
+// Converts weights of less than a byte that only DequantizeLinear and Cast read to bytes, for which backends have kernels. These
+// operators need no more than the values.
+absl::Status GraphReader::WidenWeights(Graph& graph) const {
+  std::unordered_set<ValueId> widened;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (value.role == Role::kConstant && kNarrowInteger.Contains(value.type.dtype)) widened.insert(id);
+  }
+  for (ValueId output : graph.outputs()) widened.erase(output);
+  auto needs_value = [&](const Node& node, size_t i) {
+    if (node.op == "Cast") return true;
+    if (node.op != "DequantizeLinear" || i == 1) return false;
+    const size_t partner = 2 - i;  // x and its zero point have the same type
+    return partner >= node.inputs.size() || node.inputs[partner] == kNone || widened.contains(node.inputs[partner]);
+  };
+  for (size_t before = 0;
+       before != widened.size() && !widened.empty();) {  // until nothing changes: weights may share a zero point
+    before = widened.size();
+    for (NodeId id = 0; id < graph.node_count(); ++id) {
+      const Node& node = graph.node(id);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (!needs_value(node, i)) widened.erase(node.inputs[i]);
       }
+      for (ValueId capture : node.captures) widened.erase(capture);
     }
+  }
+  for (ValueId id : widened) {
+    Value& value = graph.value(id);
+    MGE_ASSIGN_OR_RETURN(value.constant, WidenedInts(value.constant, model_.tensors.allocator()));
+    value.type.dtype = value.constant.dtype();
   }
   return absl::OkStatus();
 }
@@ -119,13 +134,10 @@ absl::Status GraphReader::ReadInitializers(const GraphParts& parts, Scope& scope
     return absl::OkStatus();
   };
   for (Bytes tensor : parts.initializers) {
-    bool packed = false;
-    absl::StatusOr<NamedTensor> read = model_.tensors.Dense(tensor, &packed);
-    const std::string name(read.ok() ? read->name : "");
+    absl::StatusOr<NamedTensor> read = model_.tensors.Dense(tensor);
     absl::Status added = add(std::move(read));
     if (ErrorId(added) == errors::kOverBudget.id) return TooLittleMemory(std::move(added), parts.initializers);
     MGE_RETURN_IF_ERROR(std::move(added));
-    if (packed) scope.packed.push_back(scope.names.at(name));
   }
   for (Bytes tensor : parts.sparse_initializers) {
     absl::StatusOr<NamedTensor> read = model_.tensors.Sparse(tensor);

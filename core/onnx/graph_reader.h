@@ -76,7 +76,6 @@ class GraphReader {
     const Scope* parent = nullptr;  // null for the main graph and for functions
     const Call* call = nullptr;     // the function that contains the scope; null outside of functions
     std::unordered_map<std::string_view, ValueId> names;
-    std::vector<ValueId> packed;  // weights that were integers of less than a byte
   };
   struct NodeParts {
     std::string_view op, domain, overload;
@@ -99,7 +98,7 @@ class GraphReader {
   absl::Status ReadGraph(Bytes graph, Scope& scope, bool is_main);
   absl::Status TooLittleMemory(absl::Status refused, std::span<const Bytes> weights) const;
   absl::Status ReadInitializers(const GraphParts& parts, Scope& scope);
-  absl::Status CheckPacked(const Scope& scope) const;
+  absl::Status WidenWeights(Graph& graph) const;
   absl::Status ReadInputs(const GraphParts& parts, Scope& scope, bool is_main);
   absl::Status ReadOutputs(const GraphParts& parts, const Scope& scope, bool is_main);
   absl::Status DeclareOutputs(const std::vector<Bytes>& nodes, Scope& scope);

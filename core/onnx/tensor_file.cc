@@ -6,6 +6,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/input_file.h"
+#include "core/base/narrow.h"
 #include "core/graph/attribute.h"
 #include "core/onnx/fields.h"
 #include "core/onnx/tensor_proto.h"
@@ -205,6 +206,9 @@ std::string TensorBytes(const Tensor& tensor, std::string_view name) {
   writer.add_int32(field::tensor::kDataType, static_cast<int32_t>(tensor.dtype()));
   if (tensor.dtype() == DType::kString) {
     for (const std::string& text : tensor.Data<std::string>()) writer.add_bytes(field::tensor::kTexts, text);
+  } else if (NarrowBits(tensor.dtype()) > 0) {
+    const std::vector<uint8_t> packed = PackNarrow(tensor);
+    writer.add_bytes(field::tensor::kRaw, reinterpret_cast<const char*>(packed.data()), packed.size());
   } else {
     writer.add_bytes(field::tensor::kRaw, static_cast<const char*>(tensor.data()), static_cast<size_t>(tensor.bytes()));
   }

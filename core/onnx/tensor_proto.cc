@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/base/lazy_bytes.h"
+#include "core/base/narrow.h"
 #include "core/onnx/fields.h"
 #include "fmt/format.h"
 
@@ -157,7 +158,12 @@ absl::Status DecodeVarints(const Parts& parts, Tensor& out) {
     case DType::kI16: return DecodeAs<int16_t>(parts, out);
     case DType::kI32: return DecodeAs<int32_t>(parts, out);
     case DType::kI64: return DecodeAs<int64_t>(parts, out);
-    case DType::kU8: return DecodeAs<uint8_t>(parts, out);
+    case DType::kU8:
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0: return DecodeAs<uint8_t>(parts, out);
     case DType::kU16:
     case DType::kF16:
     case DType::kBF16: return DecodeAs<uint16_t>(parts, out);
@@ -201,50 +207,20 @@ absl::StatusOr<Tensor> DecodeTyped(const Parts& parts, DType dtype, const Shape&
   return tensor;
 }
 
-// Integers of less than a byte, several in each byte, the first one in its lowest bits.
-struct PackedInts {
-  int bits = 0;  // 0: another type
-  DType dtype = DType::kUndefined;
-};
-PackedInts PackedType(int64_t data_type) {
-  switch (data_type) {
-    case 21: return {4, DType::kU8};  // uint4
-    case 22: return {4, DType::kI8};  // int4
-    case 25: return {2, DType::kU8};  // uint2
-    case 26: return {2, DType::kI8};  // int2
-    default: return {};
-  }
-}
-
-// Returns the element type of the decoded tensor.
-absl::StatusOr<DType> DecodedType(int64_t data_type) {
-  const PackedInts packed = PackedType(data_type);
-  return packed.bits ? packed.dtype : ElementType(data_type);
-}
-
 absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, ExternalFiles* external,
                               HostAllocator& allocator, bool may_view);
 
-// Decodes packed integers into elements of one byte.
-absl::StatusOr<Tensor> DecodePacked(const Parts& parts, PackedInts packed, const WireSource& source, ExternalFiles* external,
+// Decodes elements of less than a byte.
+absl::StatusOr<Tensor> DecodePacked(const Parts& parts, DType dtype, const WireSource& source, ExternalFiles* external,
                                     HostAllocator& allocator) {
   const Shape shape(parts.dims.begin(), parts.dims.end());
-  if (absl::StatusOr<int64_t> n = NumBytes(packed.dtype, shape); !n.ok()) return Invalid(parts, ErrorTitle(n.status()));
-  const int64_t per_byte = 8 / packed.bits, n = Elements(shape);
+  if (absl::StatusOr<int64_t> bytes = NumBytes(dtype, shape); !bytes.ok()) return Invalid(parts, ErrorTitle(bytes.status()));
   Parts as_bytes = parts;
   as_bytes.data_type = static_cast<int64_t>(DType::kU8);
-  as_bytes.dims = {n / per_byte + (n % per_byte != 0)};
+  as_bytes.dims = {PackedBytes(dtype, Elements(shape))};
   MGE_ASSIGN_OR_RETURN(const Tensor bytes, Decode(as_bytes, source, external, allocator, /*may_view=*/true));
-  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(packed.dtype, shape, allocator));
-  const std::span<const uint8_t> from = bytes.Data<uint8_t>();
-  auto* to = static_cast<uint8_t*>(out.mutable_data());
-  const int unused = 8 - packed.bits;
-  for (int64_t i = 0; i < n; ++i) {
-    const auto high = static_cast<uint8_t>(from[static_cast<size_t>(i / per_byte)]
-                                           << (unused - static_cast<int>(i % per_byte) * packed.bits));
-    to[i] = packed.dtype == DType::kU8 ? static_cast<uint8_t>(high >> unused)
-                                       : static_cast<uint8_t>(static_cast<int8_t>(high) >> unused);
-  }
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, shape, allocator));
+  UnpackNarrow(dtype, bytes.Data<uint8_t>(), out.MutableData<uint8_t>());
   return out;
 }
 
@@ -254,10 +230,10 @@ absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, Exte
   if (static_cast<int>(parts.dims.size()) > kMaxRank) {
     return Invalid(parts, fmt::format("it has rank {}; the limit is {}", parts.dims.size(), kMaxRank));
   }
-  if (const PackedInts packed = PackedType(parts.data_type); packed.bits) {
-    return DecodePacked(parts, packed, source, external, allocator);
-  }
   MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
+  if (const int bits = NarrowBits(dtype); bits > 0 && bits < 8) {
+    return DecodePacked(parts, dtype, source, external, allocator);
+  }
   Shape shape(parts.dims.begin(), parts.dims.end());
   absl::StatusOr<int64_t> bytes = NumBytes(dtype, shape);
   if (!bytes.ok()) return Invalid(parts, ErrorTitle(bytes.status()));
@@ -294,30 +270,20 @@ absl::StatusOr<Tensor> Decode(const Parts& parts, const WireSource& source, Exte
 }  // namespace
 
 absl::StatusOr<DType> ElementType(int64_t data_type) {
-  static constexpr std::string_view kUnsupported[] = {
-      "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",
-      "int4",         "float4e2m1",     "float8e8m0", "uint2",          "int2"};
   if (data_type >= 1 && data_type < kDTypeCount) return static_cast<DType>(data_type);
-  int64_t later = data_type - kDTypeCount;
-  if (later >= 0 && later < static_cast<int64_t>(std::size(kUnsupported))) {
-    return Fail(errors::kUnsupportedType, fmt::format("element type {} is not supported", kUnsupported[later]));
-  }
   return Fail(errors::kInvalidTensor, fmt::format("element type {} does not exist", data_type));
 }
 
 absl::StatusOr<TensorDecoder::Size> TensorDecoder::SizeOf(Bytes message) const {
   MGE_ASSIGN_OR_RETURN(Parts parts, ReadParts(source_, message));
-  MGE_ASSIGN_OR_RETURN(DType dtype, DecodedType(parts.data_type));
+  MGE_ASSIGN_OR_RETURN(DType dtype, ElementType(parts.data_type));
   MGE_ASSIGN_OR_RETURN(int64_t bytes, NumBytes(dtype, Shape(parts.dims.begin(), parts.dims.end())));
   return Size{parts.name, bytes};
 }
 
-absl::StatusOr<NamedTensor> TensorDecoder::Dense(Bytes message, bool* packed) const {
+absl::StatusOr<NamedTensor> TensorDecoder::Dense(Bytes message) const {
   MGE_ASSIGN_OR_RETURN(Parts parts, ReadParts(source_, message));
-  const bool is_packed = PackedType(parts.data_type).bits > 0;
-  absl::StatusOr<Tensor> tensor = is_packed && !packed ? absl::StatusOr<Tensor>(ElementType(parts.data_type).status())
-                                                       : Decode(parts, source_, external_, allocator_, may_view_);
-  if (packed) *packed = is_packed;
+  absl::StatusOr<Tensor> tensor = Decode(parts, source_, external_, allocator_, may_view_);
   if (!tensor.ok()) {
     absl::Status status = tensor.status();
     if (ErrorTitle(status).find(parts.name) == std::string::npos) {

@@ -21,10 +21,9 @@ class TensorDecoder {
   TensorDecoder(const WireSource& source, /*nullable*/ ExternalFiles* external, HostAllocator& allocator, bool may_view)
       : source_(source), external_(external), allocator_(allocator), may_view_(may_view) {}
 
-  // Decodes a TensorProto. If `packed` is given, integers of 4 or 2 bits become int8 or uint8 with the same values, and
-  // *packed is set to whether that was done; else they are refused. Errors: kInvalidTensor if the size of the data does not match the shape, if there
-  // are two kinds of data, or if a value is out of range; those of external data and of the allocator.
-  absl::StatusOr<NamedTensor> Dense(Bytes message, /*nullable*/ bool* packed = nullptr) const;
+  // Decodes a TensorProto. Errors: kInvalidTensor if the size of the data does not match the shape, if there are two kinds of
+  // data, or if a value is out of range; those of external data and of the allocator.
+  absl::StatusOr<NamedTensor> Dense(Bytes message) const;
 
   // The name of a tensor, and the bytes that Dense() will return for it.
   struct Size {
@@ -36,6 +35,8 @@ class TensorDecoder {
   // Decodes a SparseTensorProto into a dense tensor of at most kMaxDensifiedBytes.
   absl::StatusOr<NamedTensor> Sparse(Bytes message) const;
 
+  HostAllocator& allocator() const { return allocator_; }
+
  private:
   const WireSource& source_;
   ExternalFiles* external_;
@@ -45,8 +46,7 @@ class TensorDecoder {
 
 inline constexpr int64_t kMaxDensifiedBytes = int64_t{1} << 30;
 
-// Converts TensorProto.DataType. Fails with kUnsupportedType for types of ONNX that MGE does not implement, and
-// with kInvalidTensor for unknown numbers.
+// Converts TensorProto.DataType. Fails with kInvalidTensor for unknown numbers.
 absl::StatusOr<DType> ElementType(int64_t data_type);
 
 }  // namespace mge::onnx

@@ -69,11 +69,6 @@ absl::StatusOr<int> ReadChoice(const Attributes& attrs, std::string_view name,
 absl::StatusOr<DType> ReadDType(const Attributes& attrs, std::string_view name, TypeSet allowed, DType fallback) {
   int64_t code = attrs.Int(name, static_cast<int64_t>(fallback));
   if (code > 0 && code < kDTypeCount && allowed.Contains(static_cast<DType>(code))) return static_cast<DType>(code);
-  // ONNX's codes from 17 on are types of at most 8 bits. They have no DType.
-  if (code >= kDTypeCount) {
-    return Fail(errors::kUnsupportedType,
-                fmt::format("attribute {} = {} names an element type that is not implemented", name, code));
-  }
   return Fail(errors::kInvalidNode,
               fmt::format("attribute {} = {} is not an element type that the operator allows", name, code));
 }

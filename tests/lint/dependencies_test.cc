@@ -44,6 +44,7 @@ constexpr Use kUses[] = {
     {"libxxhash-dev", "xxhash", "xxh"},
     {"libcli11-dev", "CLI11", "CLI/"},
     {"nlohmann-json3-dev", "nlohmann_json", "nlohmann/"},
+    {"libre2-dev", "", "re2/"},
     {"nettle-dev", "", "nettle/"},
     {"zlib1g-dev", "ZLIB", "zlib\\."},
     {"libdnnl-dev", "dnnl", "(oneapi/)?dnnl"},

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "core/base/narrow.h"
 #include "core/base/tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
 
-inline constexpr double kRelative = 1e-3, kAbsolute = 1e-7;  // tolerances of ONNX's own runner
-inline constexpr double kRelativeBF16 = 1e-2;                // larger than the rounding error of a bfloat16
+inline constexpr double kRelative = 1e-3, kAbsolute = 1e-7;                      // tolerances of ONNX's own runner
+inline constexpr double kRelativeBF16 = 3 * 0x1p-8, kRelativeF16 = 3 * 0x1p-11;  // the errors of three roundings
 
 inline absl::Status Differ(std::string what) { return Fail(errors::kMismatch, std::move(what)); }
 
@@ -26,6 +27,9 @@ inline std::vector<double> ToDoubles(const Tensor& t) {
     using T = typename decltype(tag)::type;
     for (T v : t.Data<T>()) out.push_back(static_cast<double>(v));
   });
+  if (kNarrow.Contains(t.dtype())) {
+    for (uint8_t v : t.Data<uint8_t>()) out.push_back(static_cast<double>(NarrowToFloat(t.dtype(), v)));
+  }
   return out;
 }
 
@@ -41,14 +45,16 @@ inline absl::Status CompareTensors(const Tensor& got, const Tensor& want) {
     }
     return absl::OkStatus();
   }
-  if (!kFixedSize.Contains(want.dtype())) return Differ("complex results are not compared");
+  if (!(kFixedSize | kNarrow).Contains(want.dtype())) return Differ("complex results are not compared");
   if (!kFloating.Contains(want.dtype())) {
     if (want.bytes() == 0 || std::memcmp(got.data(), want.data(), static_cast<size_t>(want.bytes())) == 0) {
       return absl::OkStatus();
     }
   }
   std::vector<double> a = ToDoubles(got), b = ToDoubles(want);
-  const double relative = want.dtype() == DType::kBF16 ? kRelativeBF16 : kRelative;
+  const double relative = want.dtype() == DType::kBF16  ? kRelativeBF16
+                          : want.dtype() == DType::kF16 ? kRelativeF16
+                                                        : kRelative;
   for (size_t i = 0; i < a.size(); ++i) {
     bool equal = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])) ||
                  (kFloating.Contains(want.dtype()) && std::abs(a[i] - b[i]) <= kAbsolute + relative * std::abs(b[i]));

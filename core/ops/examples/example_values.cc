@@ -7,6 +7,7 @@
 
 #include "core/base/float16.h"
 #include "core/base/lower_case.h"
+#include "core/base/narrow.h"
 #include "core/ops/examples/contains_any.h"
 #include "core/ops/examples/example_inputs.h"
 #include "core/ops/op.h"
@@ -83,9 +84,7 @@ void Follow(const Graph& graph, const std::vector<std::vector<NodeId>>& consumer
   }
 }
 
-bool IsFloating(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
+bool IsFloating(DType dtype) { return (kFloating | kNarrowFloating).Contains(dtype); }
 
 ValueRule RuleFor(const Value& input, const Uses& uses, int64_t elements, int variant) {
   const std::string name = LowerCase(input.name);
@@ -107,7 +106,9 @@ ValueRule RuleFor(const Value& input, const Uses& uses, int64_t elements, int va
   if (input.type.dtype == DType::kU8 && elements >= 64) {
     return {.kind = ValueRule::Kind::kDigits, .limit = 256, .words = "bytes in 0..255"};
   }
-  const int64_t limit = std::max<int64_t>(1, std::min(uses.limit.value_or(kSmallIntegers), kSmallIntegers));
+  const bool narrow = kNarrowInteger.Contains(input.type.dtype);
+  const int64_t most = narrow ? std::min<int64_t>(kSmallIntegers, NarrowMax(input.type.dtype) + 1) : kSmallIntegers;
+  const int64_t limit = std::max<int64_t>(1, std::min(uses.limit.value_or(most), most));
   if (ContainsAny(name, {"position"})) {
     return {.kind = ValueRule::Kind::kCount,
             .limit = uses.limit.value_or(std::numeric_limits<int64_t>::max()),
@@ -161,7 +162,7 @@ void Fill(const ValueRule& rule, uint64_t seed, Tensor& tensor) {
       break;
     case DType::kC64: fill_pairs(float()); break;
     case DType::kC128: fill_pairs(double()); break;
-    default: break;
+    default: fill([&](double v) { return FloatToNarrow(tensor.dtype(), static_cast<float>(v)); }); break;
   }
 }
 

@@ -76,10 +76,32 @@ std::string ToText(T value) {
   }
 }
 
+// Converts to a narrow type. Integers wrap around; reals and strings pass through float, rounded to odd.
+absl::StatusOr<Tensor> CastToNarrow(const Tensor& x, DType to, HostAllocator& allocator, NarrowRule rule) {
+  const bool integers = kNarrowInteger.Contains(to) && (kInteger | kBoolean).Contains(x.dtype());
+  if (integers) {
+    MGE_ASSIGN_OR_RETURN(const Tensor bytes, CastTensor(x, DType::kU8, allocator));
+    return NarrowedInts(bytes, to, allocator);
+  }
+  MGE_ASSIGN_OR_RETURN(const Tensor wide, CastTensor(x, DType::kF64, allocator));
+  MGE_ASSIGN_OR_RETURN(Tensor y, Tensor::Create(to, x.shape(), allocator));
+  auto* out = static_cast<uint8_t*>(y.mutable_data());
+  for (double value : wide.Data<double>()) *out++ = FloatToNarrow(to, RoundToOdd(value), rule);
+  return y;
+}
+
 }  // namespace
 
-absl::StatusOr<Tensor> CastTensor(const Tensor& x, DType to, HostAllocator& allocator) {
+absl::StatusOr<Tensor> CastTensor(const Tensor& x, DType to, HostAllocator& allocator, NarrowRule rule) {
   if (x.dtype() == to) return x;
+  if (kNarrow.Contains(x.dtype())) {
+    MGE_ASSIGN_OR_RETURN(Tensor wide, NarrowToFloat(x, allocator));
+    if (kNarrowInteger.Contains(x.dtype())) {
+      MGE_ASSIGN_OR_RETURN(wide, CastTensor(wide, DType::kI8, allocator));
+    }
+    return CastTensor(wide, to, allocator, rule);
+  }
+  if (kNarrow.Contains(to)) return CastToNarrow(x, to, allocator, rule);
   MGE_ASSIGN_OR_RETURN(Tensor y, Tensor::Create(to, x.shape(), allocator));
   bool known = false;
   const std::string* fault = nullptr;
@@ -116,8 +138,11 @@ absl::StatusOr<Tensor> CastTensor(const Tensor& x, DType to, HostAllocator& allo
   return y;
 }
 
-absl::Status CheckRoundMode(const Attributes& attrs) {
-  return ReadChoice(attrs, "round_mode", {"up", "down", "nearest"}).status();
+absl::StatusOr<NarrowRule> ReadNarrowRule(const Attributes& attrs) {
+  MGE_ASSIGN_OR_RETURN(const int mode, ReadChoice(attrs, "round_mode", {"up", "down", "nearest"}));
+  constexpr NarrowRule::Rounding kModes[] = {NarrowRule::Rounding::kUp, NarrowRule::Rounding::kDown,
+                                             NarrowRule::Rounding::kNearest};
+  return NarrowRule{attrs.Int("saturate") != 0, kModes[mode]};
 }
 
 }  // namespace mge

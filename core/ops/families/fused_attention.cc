@@ -59,7 +59,8 @@ void FusedAttention::AppendToMask(ValueId column, int64_t mask_batch, int64_t he
 ValueId FusedAttention::Add(const Operands& o, Attributes attrs) {
   const ValueId y = o.y != kNone ? o.y : f_.NewValue();
   std::vector<ValueId> outputs = {y};
-  if (o.present_key != kNone || o.present_value != kNone) outputs.insert(outputs.end(), {o.present_key, o.present_value});
+  outputs.insert(outputs.end(), {o.present_key, o.present_value, o.scores});
+  while (outputs.back() == kNone) outputs.pop_back();
   f_.AddTo(std::move(outputs), "Attention", {o.q, o.k, o.v, mask_, o.past_key, o.past_value, o.valid_keys},
            std::move(attrs));
   return y;

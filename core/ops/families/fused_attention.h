@@ -31,7 +31,8 @@ class FusedAttention {
     ValueId q = kNone, k = kNone, v = kNone, past_key = kNone, past_value = kNone;
     ValueId present_key = kNone, present_value = kNone;
     ValueId valid_keys = kNone;
-    ValueId y = kNone;  // the value to compute; kNone: a new one
+    ValueId scores = kNone;  // gets the scores at the stage that attribute qk_matmul_output_mode names
+    ValueId y = kNone;       // the value to compute; kNone: a new one
   };
   ValueId Add(const Operands& operands, Attributes attrs);
 

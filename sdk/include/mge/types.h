@@ -59,7 +59,19 @@ enum {
   MGE_DTYPE_U64 = 13,
   MGE_DTYPE_C64 = 14,
   MGE_DTYPE_C128 = 15,
-  MGE_DTYPE_BF16 = 16
+  MGE_DTYPE_BF16 = 16,
+  /* Types of 8 bits and less: host memory only, never given to a backend. Each element has a byte of its own, with the element
+   * in its lowest bits and zeros above, as in NumPy's package ml_dtypes. */
+  MGE_DTYPE_F8E4M3FN = 17,
+  MGE_DTYPE_F8E4M3FNUZ = 18,
+  MGE_DTYPE_F8E5M2 = 19,
+  MGE_DTYPE_F8E5M2FNUZ = 20,
+  MGE_DTYPE_U4 = 21,
+  MGE_DTYPE_I4 = 22,
+  MGE_DTYPE_F4E2M1 = 23,
+  MGE_DTYPE_F8E8M0 = 24,
+  MGE_DTYPE_U2 = 25,
+  MGE_DTYPE_I2 = 26
 };
 
 /* Text with a length; not necessarily zero-terminated. */

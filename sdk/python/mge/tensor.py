@@ -22,25 +22,37 @@ if TYPE_CHECKING:
 _TYPES = {1: "float32", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 9: "bool", 10: "float16",
           11: "float64", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128"}
 _NUMBERS = {np.dtype(name): number for number, name in _TYPES.items()}
-STRING, _BFLOAT16 = 8, 16
+STRING = 8
+# The types of the package ml_dtypes, by our name: their number and the package's name.
+_ML_TYPES = {"bfloat16": (16, "bfloat16"), "float8e4m3fn": (17, "float8_e4m3fn"), "float8e4m3fnuz": (18, "float8_e4m3fnuz"),
+             "float8e5m2": (19, "float8_e5m2"), "float8e5m2fnuz": (20, "float8_e5m2fnuz"), "uint4": (21, "uint4"),
+             "int4": (22, "int4"), "float4e2m1": (23, "float4_e2m1fn"), "float8e8m0": (24, "float8_e8m0fnu"),
+             "uint2": (25, "uint2"), "int2": (26, "int2")}
+_ML_NAMES = {number: name for number, name in _ML_TYPES.values()}
+_ML_NUMBERS = {name: number for number, name in _ML_TYPES.values()}
 
 
 @functools.lru_cache(None)
-def bfloat16_type() -> np.dtype[Any]:
-    """Returns NumPy's type for bfloat16: that of the package ml_dtypes, or else its bits as uint16."""
+def _ml_type(number: int) -> np.dtype[Any]:
+    """Returns a type of the package ml_dtypes, or else that of the element's bits: uint16 or uint8."""
     try:
         import ml_dtypes
 
-        kind: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+        kind: np.dtype[Any] = np.dtype(getattr(ml_dtypes, _ML_NAMES[number]))
         return kind
-    except ImportError:
-        return np.dtype("uint16")
+    except (ImportError, AttributeError):  # an old package lacks the newest types
+        return np.dtype("uint16" if number == 16 else "uint8")
 
 
 @functools.lru_cache(None)
 def array_type(number: int) -> np.dtype[Any]:
     """Returns NumPy's type for a number of mge/types.h."""
-    return bfloat16_type() if number == _BFLOAT16 else np.dtype(_TYPES[number])
+    return _ml_type(number) if number in _ML_NAMES else np.dtype(_TYPES[number])
+
+
+def declared_type(dtype: str) -> np.dtype[Any]:
+    """Returns NumPy's type for one of our names."""
+    return array_type(_ML_TYPES[dtype][0]) if dtype in _ML_TYPES else np.dtype(dtype)
 
 
 def dtype_name(number: int) -> str:
@@ -49,7 +61,7 @@ def dtype_name(number: int) -> str:
 
 def _number(dtype: str) -> int:
     """Returns the number of an element type that a tensor in memory may have."""
-    number = {"bfloat16": _BFLOAT16, "string": STRING}.get(dtype) or _NUMBERS.get(np.dtype(dtype))
+    number = STRING if dtype == "string" else _ML_TYPES[dtype][0] if dtype in _ML_TYPES else _NUMBERS.get(np.dtype(dtype))
     if number is None:
         raise UsageError(f"the type {dtype} has no counterpart in ONNX")
     return number
@@ -68,8 +80,8 @@ def tensor_of(data: Any, number: int | None = None) -> TensorHandle:
     if not array.flags.c_contiguous or not array.flags.aligned or not array.dtype.isnative:
         array = np.require(array, array.dtype.newbyteorder("="), ["C", "A"]).reshape(array.shape)
     number = _NUMBERS.get(array.dtype) if number is None else number
-    if number is None and array.dtype.name == "bfloat16":
-        number = _BFLOAT16
+    if number is None:
+        number = _ML_NUMBERS.get(array.dtype.name)
     if number is None:
         raise UsageError(f"an array of type {array.dtype} has no counterpart in ONNX")
     raise_for(lib.mge_tensor_wrap(number, dims_of(array.shape), array.ndim, array.ctypes.data, array.nbytes, c.byref(out)))

@@ -13,7 +13,7 @@ import numpy as np
 from ._handles import Handle, TensorHandle, pointers
 from ._native import lib
 from .errors import InvalidError, UsageError, raise_for
-from .tensor import Tensor, array_of, bfloat16_type, shape_of, tensor_of
+from .tensor import Tensor, array_of, declared_type, shape_of, tensor_of
 
 KINDS = ("tensor", "sequence", "optional", "map")
 _TENSOR, _SEQUENCE, _OPTIONAL, _MAP = range(4)
@@ -186,7 +186,7 @@ def _tensor(data: Any, declared: Value | None) -> Handle:
     if isinstance(data, Tensor):
         return data._open()
     if isinstance(data, (int, float, bool, list, tuple)) and declared is not None and declared.dtype not in ("string", ""):
-        data = np.asarray(data, bfloat16_type() if declared.dtype == "bfloat16" else declared.dtype)
+        data = np.asarray(data, declared_type(declared.dtype))
     return tensor_of(data)
 
 

@@ -113,6 +113,15 @@ TEST(Npy, BFloat16WidensWhenWrittenAndIsRefusedWhenRead) {
   ExpectBad(Npy(Header("<V2", "(1,)"), "ab"), errors::kUnsupportedType, "bfloat16");
 }
 
+TEST(Npy, ShortTypesWidenWhenWritten) {
+  auto t = Tensor::Create(DType::kI4, {2});
+  t->MutableData<uint8_t>()[0] = 0xf;
+  t->MutableData<uint8_t>()[1] = 7;
+  EXPECT_THAT(Read(*NpyBytes(*t))->Data<int8_t>(), ElementsAre(-1, 7));
+  const Tensor real = t->Within(DType::kF4E2M1, {2}, t->data());
+  EXPECT_THAT(Read(*NpyBytes(real))->Data<float>(), ElementsAre(-6, 6));
+}
+
 TEST(Npy, PicklesAreNeverRead) {
   ExpectBad(Npy(Header("|O", "(1,)"), "\x80\x03K\x01."), errors::kUnsupportedType, "pickles");
   ExpectBad("\x80\x04\x95", errors::kBadInputFile, "pickled objects are never read");

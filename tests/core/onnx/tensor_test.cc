@@ -116,7 +116,7 @@ TEST(TensorProto, ValuesOutsideOfTheTypeAreRefused) {
 // Returns the weight of a model whose node reads it as its only input, or as the first of two.
 absl::StatusOr<Tensor> ReadWeight(const Proto& weight, const std::string& op) {
   std::vector<std::string> inputs = {"w"};
-  if (op != "Cast") inputs.push_back("s");
+  if (op != "Cast" && op != "Identity") inputs.push_back("s");
   const std::vector<Proto> attrs = op == "Cast" ? std::vector<Proto>{IntAttr("to", 1)} : std::vector<Proto>();
   auto model = Read(ModelProto({.graph = GraphProto({.nodes = {NodeProto(op, inputs, {"y"}, {.attributes = attrs})},
                                                      .outputs = {ValueInfo("y", DType::kF32, {})},
@@ -147,15 +147,40 @@ TEST(TensorProto, WeightsOfLessThanAByteBecomeBytes) {
   ExpectError(packed(kInt4, std::vector<int64_t>(100, 1), "1").status(), errors::kInvalidTensor, "rank 100");
 }
 
-// A QuantizeLinear to such a type, for example, would saturate at its limits, which the weight no longer has.
-TEST(TensorProto, WeightsOfLessThanAByteAreRefusedWhereTheirRangeMatters) {
-  const Proto weight = RawTensor("w", static_cast<DType>(22), {2}, "\x8f");
-  ExpectError(ReadWeight(weight, "Mul").status(), errors::kUnsupportedType, "integers of 4 or 2 bits");
-  ExpectError(Decode(weight).status(), errors::kUnsupportedType, "int4");
+TEST(TensorProto, WeightsOfLessThanAByteKeepTheirTypeForOtherOperators) {
+  const Proto weight = RawTensor("w", DType::kI4, {2}, "\x8f");
+  EXPECT_EQ(ReadWeight(weight, "Identity")->dtype(), DType::kI4);
+  EXPECT_THAT(ReadWeight(weight, "Identity")->ToInts(), testing::ElementsAre(-1, -8));
+  EXPECT_EQ(Decode(weight)->dtype(), DType::kI4);
+  ExpectError(ReadWeight(weight, "Mul").status(), errors::kUnsupportedType, "has type int4");
+}
+
+// Both inputs of DequantizeLinear have one type, so the weight cannot become bytes if its zero point does not.
+TEST(TensorProto, WeightsKeepTheTypeOfTheirZeroPoint) {
+  auto model = Read(
+      ModelProto({.graph = GraphProto({.nodes = {NodeProto("DequantizeLinear", {"w", "s", "z"}, {"y"}),
+                                                 NodeProto("QuantizeLinear", {"y", "s", "z"}, {"q"})},
+                                       .outputs = {ValueInfo("q", DType::kI4, {})},
+                                       .initializers = {RawTensor("w", DType::kI4, {2}, "\x8f"),
+                                                        RawTensor("z", DType::kI4, {}, "\x01"), FloatTensor("s", {}, {1})}}),
+                  .opsets = {{"", 23}}}));
+  ASSERT_TRUE(model.ok()) << FormatError(model.status());
+  for (ValueId v = 0; v < model->graph.value_count(); ++v) {
+    const Value& value = model->graph.value(v);
+    if (value.name == "w" || value.name == "z") {
+      EXPECT_EQ(value.type.dtype, DType::kI4) << value.name;
+    }
+  }
+}
+
+TEST(TensorProto, ElementsOf8BitsAreRead) {
+  const Tensor raw = *Decode(RawTensor("w", DType::kF8E4M3FN, {2}, "\x38\xff"));
+  EXPECT_EQ(raw.dtype(), DType::kF8E4M3FN);
+  const Tensor typed = *Decode(TensorHead("w", DType::kF8E8M0, {2}) + PackedIntField(field::tensor::kInt32s, {127, 255}));
+  EXPECT_THAT(typed.Data<uint8_t>(), testing::ElementsAre(127, 255));
 }
 
 TEST(TensorProto, UnknownElementTypesAreNamed) {
-  ExpectError(Decode(RawTensor("w", static_cast<DType>(17), {1}, "1")).status(), errors::kUnsupportedType, "float8e4m3fn");
   ExpectError(Decode(RawTensor("w", static_cast<DType>(99), {1}, "1")).status(), errors::kInvalidTensor, "99");
   ExpectError(Decode(RawTensor("w", DType::kUndefined, {1}, "1")).status(), errors::kInvalidTensor, "no element type");
 }

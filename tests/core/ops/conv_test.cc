@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conv, ConvTranspose, ConvInteger, QLinearConv.
+// Conv, ConvTranspose, ConvInteger, QLinearConv, DeformConv, CausalConvWithState.
 #include "tests/core/ops/both_ways.h"
 
 namespace mge {
@@ -104,6 +104,55 @@ TEST(QLinearConv, RescalesAndSaturates) {
   EXPECT_EQ(run("float32[2]<1, 2>", "uint8[]<3>", "_"), "uint8[1,2,2]<8, 103, 23, 255>");
   EXPECT_EQ(run("float32[]<1>", "int8[]<0>", "int32[2]<0, -1000>"), "int8[1,2,2]<5, 100, -128, -128>");
   EXPECT_THAT(run("float32[3]<1>", "uint8[]<0>", "_"), HasSubstr("w_scale has shape [3]; it must be [2]"));
+}
+
+TEST(DeformConv, MovesTheTapsAndInterpolates) {
+  const char *x = "float32[1,1,2,2]<1, 2, 3, 4>", *w = "float32[1,1,1,1]<1>";
+  const char* half_row = "float32[1,2,2,2]<0.5, 0.5, 0.5, 0.5, 0, 0, 0, 0>";
+  EXPECT_EQ(Both("DeformConv", {x, w, "float32[1,2,2,2]<0>"}), "float32[1,1,2,2]<1.0, 2.0, 3.0, 4.0>");
+  EXPECT_EQ(Both("DeformConv", {x, w, half_row}), "float32[1,1,2,2]<2.0, 3.0, 1.5, 2.0>");
+  EXPECT_EQ(Both("DeformConv", {x, w, half_row, "float32[1]<10>", "float32[1,1,2,2]<1, 0, 2, 1>"}),
+            "float32[1,1,2,2]<12.0, 10.0, 13.0, 12.0>");
+  EXPECT_EQ(Both("DeformConv", {"float32[1,1,3]<1, 2, 3>", "float32[1,1,2]<1, 10>", "float32[1,2,2]<0, 0, -0.5, 1>"}),
+            "float32[1,1,2]<16.0, 2.0>");
+}
+
+TEST(DeformConv, GroupsHaveOffsetsOfTheirOwn) {
+  EXPECT_EQ(Both("DeformConv", {"float64[1,2,2]<1, 2, 3, 4>", "float64[2,1,1]<1, 1>", "float64[1,2,2]<0, 0, 1, -1>"},
+                 "{group=2, offset_group=2}"),
+            "float64[1,2,2]<1.0, 2.0, 4.0, 3.0>");
+  EXPECT_EQ(Both("DeformConv", {"float32[1,1,2]<1, 2>", "float32[1,1,1]<1>", "float32[1,1,2]<nan>"}),
+            "float32[1,1,2]<0.0, 0.0>");
+}
+
+TEST(DeformConv, RefusesInputsThatDoNotFit) {
+  const char *x = "float32[1,1,2,2]<1>", *w = "float32[1,1,1,1]<1>", *offset = "float32[1,2,2,2]<0>";
+  EXPECT_THAT(Both("DeformConv", {x, w, "float32[1,2,2,1]<0>"}), HasSubstr("offset has shape [1,2,2,1]"));
+  EXPECT_THAT(Both("DeformConv", {x, w, offset, "_", "float32[1,2,2,2]<1>"}), HasSubstr("mask has shape"));
+  EXPECT_THAT(Both("DeformConv", {x, w, offset, "float32[2]<1>"}), HasSubstr("the bias has shape [2]"));
+  EXPECT_THAT(Both("DeformConv", {x, w, offset}, "{offset_group=2}"),
+              HasSubstr("offset_group = 2 must divide the 1 channels"));
+}
+
+TEST(CausalConvWithState, ReadsThePastAndReturnsTheNextOne) {
+  const char *x = "float32[1,1,3]<1, 2, 3>", *w = "float32[1,1,2]<10, 1>", *past = "float32[1,1,1]<5>";
+  EXPECT_EQ(Both("CausalConvWithState", {x, w}, "", 2, 0), "float32[1,1,3]<1.0, 12.0, 23.0>");
+  EXPECT_EQ(Both("CausalConvWithState", {x, w, "float32[1]<0.5>", past}, "", 2, 0), "float32[1,1,3]<51.5, 12.5, 23.5>");
+  EXPECT_EQ(Both("CausalConvWithState", {x, w, "_", past}, "", 2, 1), "float32[1,1,1]<3.0>");
+  EXPECT_EQ(Both("CausalConvWithState", {"float32[1,1,1]<1>", "float32[1,1,3]<1>", "_", "float32[1,1,2]<5, 6>"}, "", 2, 1),
+            "float32[1,1,2]<6.0, 1.0>");
+  EXPECT_EQ(Both("CausalConvWithState", {"float32[1,2,1]<0, 0>", "float32[2,1,1]<1>"}, "{activation=\"silu\"}", 2, 0),
+            "float32[1,2,1]<0.0, 0.0>");
+}
+
+TEST(CausalConvWithState, RefusesInputsThatDoNotFit) {
+  const char *x = "float32[1,2,3]<1>", *w = "float32[2,1,2]<1>";
+  EXPECT_THAT(Both("CausalConvWithState", {x, "float32[2,2,2]<1>"}, "", 2),
+              HasSubstr("the weight [channels, 1, taps] has shape"));
+  EXPECT_THAT(Both("CausalConvWithState", {x, w, "_", "float32[1,2,2]<1>"}, "", 2),
+              HasSubstr("past_state has shape [1,2,2]"));
+  EXPECT_THAT(Both("CausalConvWithState", {x, "float32[2,1,0]<>"}, "", 2), HasSubstr("has no taps"));
+  EXPECT_THAT(Both("CausalConvWithState", {x, w}, "{activation=\"relu\"}", 2), HasSubstr("is not one of none, silu, swish"));
 }
 
 }  // namespace

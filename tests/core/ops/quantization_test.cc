@@ -36,7 +36,7 @@ TEST(QuantizeLinear, RefusesInputsThatDoNotFit) {
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[2]<1>"}, "{axis=2}"), HasSubstr("axis 2 is outside"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[2]<1>", "uint8[]<1>"}), HasSubstr("the zero point"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>", "uint8[]<1>"}, "{output_dtype=3}"), HasSubstr("is int8"));
-  EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>"}, "{output_dtype=17}"), HasSubstr("not implemented"));
+  EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>"}, "{output_dtype=27}"), HasSubstr("is not an element type that"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>"}, "{output_dtype=1}"), HasSubstr("is not an element type that"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[]<1>"}, "{block_size=-1}"), HasSubstr("block_size = -1"));
   EXPECT_THAT(Both("QuantizeLinear", {x, "float32[2,3]<1>"}, "{block_size=1}"), HasSubstr("one for each block"));

@@ -191,5 +191,14 @@ TEST(TfIdfVectorizer, RefusesAttributesThatDoNotFit) {
   EXPECT_THAT(run(1, "[0]", "[0,1,-2]"), HasSubstr("ngram_indexes holds -2"));
 }
 
+TEST(RegexFullMatch, MatchesWholeStrings) {
+  const std::vector<std::string> x = {"string[3]<\"abc\", \"xabc\", \"\">"};
+  EXPECT_EQ(Both("RegexFullMatch", x, "{pattern=\"a.*c\"}"), "bool[3]<true, false, false>");
+  EXPECT_EQ(Both("RegexFullMatch", x, "{pattern=\"\"}"), "bool[3]<false, false, true>");
+  EXPECT_EQ(Both("RegexFullMatch", {"string[0]<>"}, "{pattern=\".\"}"), "bool[0]<>");
+  EXPECT_THAT(Both("RegexFullMatch", x, "{pattern=\"a(\"}"),
+              HasSubstr("attribute pattern = 'a(' is not a regular expression"));
+}
+
 }  // namespace
 }  // namespace mge

@@ -97,5 +97,50 @@ TEST(SwiGlu, MultipliesByTheSwishOfTheGate) {
   EXPECT_THAT(Both("SwiGLU", {"float32[2]<0>", "float32[1]<0>"}), HasSubstr("B"));
 }
 
+// One head with keys and values of one element, two positions, scale 1.
+std::string Linear(const std::string& rule, const std::vector<std::string>& more, int wanted = 0) {
+  std::vector<std::string> inputs = {"float32[1,2,1]<1, 2>", "float32[1,2,1]<1, 3>", "float32[1,2,1]<2, 1>"};
+  inputs.insert(inputs.end(), more.begin(), more.end());
+  return Both("LinearAttention", inputs, "{q_num_heads=1, kv_num_heads=1, scale=1.0, update_rule=\"" + rule + "\"}", 2,
+              wanted);
+}
+
+TEST(LinearAttention, FollowsEachRule) {
+  EXPECT_EQ(Linear("linear", {}), "float32[1,2,1]<2.0, 10.0>");
+  EXPECT_EQ(Linear("linear", {"float32[1,1,1,1]<10>"}), "float32[1,2,1]<12.0, 30.0>");
+  EXPECT_EQ(Linear("linear", {}, 1), "float32[1,1,1,1]<5.0>");
+  EXPECT_EQ(Linear("gated", {"_", "float32[1,2,1]<0, -inf>"}), "float32[1,2,1]<2.0, 6.0>");
+  EXPECT_EQ(Linear("delta", {"_", "_", "float32[1,2,1]<0.5, 1>"}), "float32[1,2,1]<1.0, -10.0>");
+  EXPECT_EQ(Linear("gated_delta", {"_", "float32[1,2,1]<0, -inf>", "float32[1,2,1]<0.5, 1>"}), "float32[1,2,1]<1.0, 6.0>");
+}
+
+TEST(LinearAttention, QueryHeadsShareTheStateOfAKeyHead) {
+  EXPECT_EQ(Both("LinearAttention",
+                 {"float16[1,1,4]<1, 2, 3, 4>", "float16[1,1,1]<2>", "float16[1,1,1]<1>", "float32[1,1,1,1]<0>"},
+                 "{q_num_heads=4, kv_num_heads=1, update_rule=\"linear\"}", 2, 0),
+            "float16[1,1,4]<2.0, 4.0, 6.0, 8.0>");
+}
+
+TEST(LinearAttention, NamesWhatDoesNotFit) {
+  EXPECT_THAT(Linear("gated", {}), HasSubstr("update_rule 'gated' needs the input decay"));
+  EXPECT_THAT(Linear("linear", {"_", "_", "float32[1,2,1]<1>"}), HasSubstr("update_rule 'linear' excludes the input beta"));
+  EXPECT_THAT(Linear("gated", {"_", "float32[1,2,3]<0>"}), HasSubstr("decay has shape [1,2,3]"));
+  EXPECT_THAT(Linear("linear", {"float32[1,1,1,2]<0>"}), HasSubstr("past_state has shape [1,1,1,2]"));
+  EXPECT_THAT(Both("LinearAttention", {"float32[1,2,3]<1>", "float32[1,2,2]<1>", "float32[1,2,2]<1>"},
+                   "{q_num_heads=3, kv_num_heads=2, update_rule=\"linear\"}", 2),
+              HasSubstr("q_num_heads = 3 must be a positive multiple of kv_num_heads = 2"));
+}
+
+std::string Flex(const std::string& attributes, const std::string& v = "float32[1,1,2,1]<1, 3>") {
+  return RunOp("ai.onnx.preview::FlexAttention", {"float32[1,1,1,1]<0>", "float32[1,1,2,1]<1, 2>", v}, attributes);
+}
+
+TEST(FlexAttention, RunsTheBodiesOnScoresAndProbabilities) {
+  EXPECT_EQ(Flex(""), "float32[1,1,1,1]<2.0>");
+  EXPECT_EQ(Flex("{score_mod=graph {\ninput s\nconst m = float32[2]<0, -inf>\nt = Add(s, m)\noutput t\n}}"),
+            "float32[1,1,1,1]<1.0>");
+  EXPECT_EQ(Flex("{prob_mod=graph {\ninput p\nt = Add(p, p)\noutput t\n}}"), "float32[1,1,1,1]<4.0>");
+}
+
 }  // namespace
 }  // namespace mge

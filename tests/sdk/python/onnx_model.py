@@ -18,7 +18,7 @@ def data(field, value):
             return bytes([field << 3 | 2]) + size + value
 
 
-FLOAT, INT64, STRING = 1, 7, 8
+FLOAT, INT64, STRING, INT4 = 1, 7, 8, 22
 
 
 def tensor(kind, *dims):

@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 
 import mge
-from onnx_model import FLOAT, INT64, STRING, a_map, attribute, model, sequence, tensor
+from onnx_model import FLOAT, INT4, INT64, STRING, a_map, attribute, data, model, number, sequence, tensor
 
 CASES = pathlib.Path(os.environ["TEST_CASES"])
 DIGITS = pathlib.Path(__file__).resolve().parents[3] / "packaging" / "digits" / "digits.onnx"
@@ -43,6 +43,20 @@ class Sequences(unittest.TestCase):
         for wrong in (np.zeros(3, np.float32), "text", 7, None, {"a": 1}):
             with self.assertRaisesRegex(mge.InvalidError, "'parts' is a sequence, and .* is none; give a list"):
                 session.run(parts=wrong)
+
+
+class ShortTypes(unittest.TestCase):
+    def test_are_those_of_ml_dtypes_or_bits(self):
+        to_int4 = data(5, data(1, "to") + number(3, INT4) + number(20, 2))
+        cast = mge.Session(model("Cast", {"x": tensor(FLOAT, 2)}, {"y": tensor(INT4)}, to_int4))
+        self.assertEqual(cast.outputs[0].dtype, "int4")
+        y = cast.run([-1.0, 7.0])["y"]
+        self.assertEqual(y.view(np.uint8).tolist(), [15, 7])
+        if y.dtype != np.uint8:  # ml_dtypes is installed
+            self.assertEqual(y.dtype.name, "int4")
+            same = mge.Session(model("Identity", {"x": tensor(INT4, 2)}, {"y": tensor(INT4)}))
+            np.testing.assert_array_equal(same.run(y)["y"], y)
+            np.testing.assert_array_equal(same.run([-1, 7])["y"], y)
 
 
 class Optionals(unittest.TestCase):

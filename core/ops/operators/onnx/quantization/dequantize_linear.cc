@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/base/narrow.h"
 #include "core/ops/families/quantization.h"
 
 namespace mge::op_dequantize_linear {
 namespace {
 
-constexpr TypeSet kSources = {DType::kU8, DType::kI8, DType::kU16, DType::kI16, DType::kI32};
+constexpr TypeSet kIntegers = {DType::kU8, DType::kI8, DType::kU16, DType::kI16, DType::kI32};
+constexpr TypeSet kSources = kIntegers | kNarrow;
 constexpr TypeSet kScales = {DType::kF32, DType::kF16, DType::kBF16};
 
 absl::StatusOr<DType> ResultType(const Attributes& attrs, DType scale) {
@@ -26,15 +28,15 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-template <typename Q, typename T>
+template <typename Q, typename Z, typename T>
 void Dequantize(const QuantizationLayout& layout, std::span<const Q> x, std::span<const float> scale,
-                std::span<const int64_t> zero, std::span<T> y) {
+                std::span<const Z> zero, std::span<T> y) {
   size_t at = 0;
   for (int64_t o = 0; o < layout.outer; ++o) {
     for (int64_t d = 0; d < layout.dim; ++d) {
       for (int64_t i = 0; i < layout.inner; ++i, ++at) {
         const int64_t s = layout.ScaleIndex(o, d, i);
-        const int64_t centred = int64_t{x[at]} - (zero.empty() ? 0 : zero[s]);
+        const Z centred = static_cast<Z>(x[at]) - (zero.empty() ? Z{0} : zero[s]);
         y[at] = static_cast<T>(static_cast<float>(centred) * scale[s]);
       }
     }
@@ -45,22 +47,28 @@ absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(QuantizationLayout layout, ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
   MGE_ASSIGN_OR_RETURN(Tensor scale, ToComputeType(ctx.input(1), ctx.allocator()));
-  std::vector<int64_t> zero;
-  if (ctx.has_input(2)) {
-    MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.shape(), ctx.input(2).shape()));
-    zero = ctx.input(2).ToInts();
-  }
+  if (ctx.has_input(2)) MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.shape(), ctx.input(2).shape()));
   MGE_ASSIGN_OR_RETURN(DType result, ResultType(ctx.attrs(), ctx.input(1).dtype()));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, result, x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
-  bool known = kSources.Contains(x.dtype()) && DispatchInteger(x.dtype(), [&](auto tag) {
+  auto dequantize = [&](auto from, auto zero) {
+    DispatchFloating(result, [&](auto out) {
+      Dequantize(layout, from, scale.Data<float>(), zero, y->MutableData<typename decltype(out)::type>());
+    });
+  };
+  if (kNarrow.Contains(x.dtype())) {
+    MGE_ASSIGN_OR_RETURN(const Tensor wide, NarrowToFloat(x, ctx.allocator()));
+    Tensor zero;
+    if (ctx.has_input(2)) {
+      MGE_ASSIGN_OR_RETURN(zero, NarrowToFloat(ctx.input(2), ctx.allocator()));
+    }
+    dequantize(wide.Data<float>(), zero.Data<float>());
+    return absl::OkStatus();
+  }
+  const std::vector<int64_t> zero = ctx.has_input(2) ? ctx.input(2).ToInts() : std::vector<int64_t>();
+  bool known = kIntegers.Contains(x.dtype()) && DispatchInteger(x.dtype(), [&](auto tag) {
                  using Q = typename decltype(tag)::type;
-                 if constexpr (sizeof(Q) <= 4) {
-                   DispatchFloating(result, [&](auto out) {
-                     using T = typename decltype(out)::type;
-                     Dequantize<Q, T>(layout, x.Data<Q>(), scale.Data<float>(), zero, y->MutableData<T>());
-                   });
-                 }
+                 if constexpr (sizeof(Q) <= 4) dequantize(x.Data<Q>(), std::span<const int64_t>(zero));
                });
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "core/ops/families/cast.h"
 #include "core/ops/families/quantization.h"
 #include "fmt/format.h"
 
 namespace mge::op_quantize_linear {
 namespace {
 
-constexpr TypeSet kResults = {DType::kU8, DType::kI8, DType::kU16, DType::kI16};
+constexpr TypeSet kResults = TypeSet{DType::kU8, DType::kI8, DType::kU16, DType::kI16} | kNarrow;
 
 // Returns the output's type. `zero_point` is null if absent; its type may be unknown.
 absl::StatusOr<DType> ResultType(const Attributes& attrs, const DType* zero_point) {
@@ -45,20 +48,46 @@ float RoundTo(DType dtype, float value) {
   return value;
 }
 
-template <typename T, typename Q>
-void Quantize(const QuantizationLayout& layout, std::span<const T> x, std::span<const float> scale,
-              std::span<const int64_t> zero, DType division, std::span<Q> y) {
+// Calls store(element, index of its scale, x / scale) for each element.
+template <typename T, typename Store>
+void ForEachQuotient(const QuantizationLayout& layout, std::span<const T> x, std::span<const float> scale, DType division,
+                     Store store) {
   size_t at = 0;
   for (int64_t o = 0; o < layout.outer; ++o) {
     for (int64_t d = 0; d < layout.dim; ++d) {
       for (int64_t i = 0; i < layout.inner; ++i, ++at) {
         const int64_t s = layout.ScaleIndex(o, d, i);
         const float operand = RoundTo(division, static_cast<float>(x[at]));
-        const float quotient = RoundTo(division, operand / RoundTo(division, scale[s]));
-        y[at] = Saturate<Q>(std::nearbyint(quotient) + static_cast<double>(zero.empty() ? 0 : zero[s]));
+        store(at, s, RoundTo(division, operand / RoundTo(division, scale[s])));
       }
     }
   }
+}
+
+template <typename T>
+void Quantize(const QuantizationLayout& layout, std::span<const T> x, std::span<const float> scale,
+              std::span<const float> zero, DType division, NarrowRule rule, Tensor& y) {
+  auto zero_of = [&](int64_t s) { return zero.empty() ? 0 : zero[s]; };
+  const DType result = y.dtype();
+  if (kNarrow.Contains(result)) {
+    auto* out = static_cast<uint8_t*>(y.mutable_data());
+    const bool integer = kNarrowInteger.Contains(result);
+    const float low = static_cast<float>(NarrowMin(result)), high = static_cast<float>(NarrowMax(result));
+    ForEachQuotient(layout, x, scale, division, [&](size_t at, int64_t s, float quotient) {
+      const float number = (integer ? std::nearbyint(quotient) : quotient) + zero_of(s);
+      out[at] = FloatToNarrow(result, !integer ? number : number > low ? std::min(number, high) : low, rule);
+    });
+    return;
+  }
+  DispatchInteger(result, [&](auto tag) {
+    using Q = typename decltype(tag)::type;
+    if constexpr (sizeof(Q) <= 2) {
+      std::span<Q> out = y.MutableData<Q>();
+      ForEachQuotient(layout, x, scale, division, [&](size_t at, int64_t s, float quotient) {
+        out[at] = Saturate<Q>(static_cast<double>(std::nearbyint(quotient)) + static_cast<double>(zero_of(s)));
+      });
+    }
+  });
 }
 
 absl::Status Eval(EvalContext& ctx) {
@@ -66,24 +95,20 @@ absl::Status Eval(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(QuantizationLayout layout, ResolveQuantization(ctx.attrs(), x.shape(), ctx.input(1).shape()));
   MGE_ASSIGN_OR_RETURN(Tensor scale, ToComputeType(ctx.input(1), ctx.allocator()));
   MGE_ASSIGN_OR_RETURN(DType division, DivisionType(ctx.attrs(), ctx.input(1).dtype()));
-  std::vector<int64_t> zero;
+  Tensor zero;
   DType result = DType::kUndefined;
   if (ctx.has_input(2)) {
     MGE_RETURN_IF_ERROR(CheckZeroPoint(scale.shape(), ctx.input(2).shape()));
-    zero = ctx.input(2).ToInts();
+    MGE_ASSIGN_OR_RETURN(zero, CastTensor(ctx.input(2), DType::kF32, ctx.allocator()));
     result = ctx.input(2).dtype();
   }
   MGE_ASSIGN_OR_RETURN(result, ResultType(ctx.attrs(), ctx.has_input(2) ? &result : nullptr));
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, result, x.shape()));
   if (y->elements() == 0) return absl::OkStatus();
+  const NarrowRule rule = {ctx.attrs().Int("saturate") != 0};
   auto from = [&](auto tag) {
     using T = typename decltype(tag)::type;
-    DispatchInteger(result, [&](auto out) {
-      using Q = typename decltype(out)::type;
-      if constexpr (sizeof(Q) <= 2) {
-        Quantize<T, Q>(layout, x.Data<T>(), scale.Data<float>(), zero, division, y->MutableData<Q>());
-      }
-    });
+    Quantize<T>(layout, x.Data<T>(), scale.Data<float>(), zero.Data<float>(), division, rule, *y);
   };
   if (x.dtype() == DType::kI32) {
     from(TypeTag<int32_t>{});
@@ -103,12 +128,11 @@ MGE_OP(quantize_linear) = {
                {"y_scale", {DType::kF32, DType::kF16, DType::kBF16}},
                {"y_zero_point", kResults, Arity::kOptional}},
     .outputs = {{"y"}},
-    // `saturate` affects 8-bit floating types only. MGE has none.
     .attrs = {AxisOf({"axis", 1, "the axis"}),
               {"block_size", 0, "elements that share a scale along the axis; 0: not in blocks"},
               {"output_dtype", 0, "the element type of the result; 0: that of the other operands"},
               {"precision", 0, "the element type of the division; 0: that of the scale"},
-              {"saturate", 1, "of float8, which is not supported"}},
+              {"saturate", 1, "to float8: numbers beyond the range become the nearest limit"}},
     .infer = Infer,
     .eval = Eval,
     .since = 10,

@@ -34,7 +34,7 @@ absl::Status EvalBitCast(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-constexpr TypeSet kCastTypes = kFixedSize | kStrings;
+constexpr TypeSet kCastTypes = kFixedSize | kStrings | kNarrow;
 
 absl::StatusOr<DType> TargetCast(const Node& node) {
   int64_t to = node.attrs.Int("to");
@@ -46,14 +46,15 @@ absl::StatusOr<DType> TargetCast(const Node& node) {
 absl::Status InferCast(InferContext& ctx) {
   TensorType type = ctx.input(0);
   MGE_ASSIGN_OR_RETURN(type.dtype, TargetCast(ctx.node()));
-  MGE_RETURN_IF_ERROR(CheckRoundMode(ctx.attrs()));
+  MGE_RETURN_IF_ERROR(ReadNarrowRule(ctx.attrs()).status());
   ctx.SetOutput(0, std::move(type));
   return absl::OkStatus();
 }
 
 absl::Status EvalCast(EvalContext& ctx) {
   MGE_ASSIGN_OR_RETURN(DType to, TargetCast(ctx.node()));
-  MGE_ASSIGN_OR_RETURN(Tensor y, CastTensor(ctx.input(0), to, ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(const NarrowRule rule, ReadNarrowRule(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(Tensor y, CastTensor(ctx.input(0), to, ctx.allocator(), rule));
   return ctx.SetOutput(0, TensorValue(std::move(y)));
 }
 
@@ -81,13 +82,14 @@ absl::Status UpgradeCast(Graph&, Node& node) {
 absl::Status InferCastLike(InferContext& ctx) {
   TensorType type = ctx.input(0);
   type.dtype = ctx.input(1).dtype;
-  MGE_RETURN_IF_ERROR(CheckRoundMode(ctx.attrs()));
+  MGE_RETURN_IF_ERROR(ReadNarrowRule(ctx.attrs()).status());
   ctx.SetOutput(0, std::move(type));
   return absl::OkStatus();
 }
 
 absl::Status EvalCastLike(EvalContext& ctx) {
-  MGE_ASSIGN_OR_RETURN(Tensor y, CastTensor(ctx.input(0), ctx.input(1).dtype(), ctx.allocator()));
+  MGE_ASSIGN_OR_RETURN(const NarrowRule rule, ReadNarrowRule(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(Tensor y, CastTensor(ctx.input(0), ctx.input(1).dtype(), ctx.allocator(), rule));
   return ctx.SetOutput(0, TensorValue(std::move(y)));
 }
 
@@ -106,12 +108,13 @@ constexpr OpDef kRows[] = {
     {.name = "Cast",
      .doc =
          "Converts every element to another type. Reals are truncated and saturated to integers, NaN becomes 0. ONNX leaves "
-         "undefined what reals outside of the integer type become; other runtimes wrap around.",
+         "undefined what reals outside of the integer type become; other runtimes wrap around. To integers of 4 and 2 bits, "
+         "reals are truncated and keep their lowest bits.",
      .inputs = {{"input", kCastTypes}},
      .outputs = {{"output"}},
      .attrs = {{"to", AttrType::kInt, Presence::kRequired, "the element type of the result"},
-               {"saturate", 1, "of float8, which is not supported"},
-               {"round_mode", "up", "of float8, which is not supported"}},
+               {"saturate", 1, "to float8: numbers beyond the range become the nearest limit"},
+               {"round_mode", "up", "to float8e8m0: up, down or nearest"}},
      .infer = InferCast,
      .eval = EvalCast,
      .upgrade = UpgradeCast,
@@ -122,10 +125,10 @@ constexpr OpDef kRows[] = {
                   "(T[19]@0:9) {to=2}"}},
     {.name = "CastLike",
      .doc = "Converts every element to the type of the second input. The elements of that input are ignored.",
-     .inputs = {{"input", kFixedSize | kStrings}, {"target_type", kFixedSize | kStrings}},
+     .inputs = {{"input", kCastTypes}, {"target_type", kCastTypes}},
      .outputs = {{"output"}},
-     .attrs = {{"saturate", 1, "of float8, which is not supported"},
-               {"round_mode", "up", "of float8, which is not supported"}},
+     .attrs = {{"saturate", 1, "to float8: numbers beyond the range become the nearest limit"},
+               {"round_mode", "up", "to float8e8m0: up, down or nearest"}},
      .infer = InferCastLike,
      .eval = EvalCastLike,
      .gradient = [](GradientContext& g) { return g.Set(0, g.CastTo(g.dy(), g.type(0).dtype)); },

@@ -61,7 +61,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(non_zero) = {.name = "NonZero",
                     .doc = "Coordinates of the elements that are not zero, one column per element.",
-                    .inputs = {{"X"}},
+                    .inputs = {{"X", kFixedSize | kStrings | kComplex}},
                     .outputs = {{"Y"}},
                     .infer = Infer,
                     .eval = Eval,

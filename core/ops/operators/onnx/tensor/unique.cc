@@ -146,7 +146,7 @@ absl::Status Eval(EvalContext& ctx) {
 
 MGE_OP(unique) = {.name = "Unique",
                   .doc = "The distinct elements (or slices along `axis`), sorted or in order of appearance.",
-                  .inputs = {{"X"}},
+                  .inputs = {{"X", kFixedSize | kStrings | kComplex}},
                   .outputs = {{"Y"},
                               {"indices", {}, Arity::kOptional},
                               {"inverse_indices", {}, Arity::kOptional},

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
+#include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
+
+namespace mge::op_causal_conv_with_state {
+namespace {
+
+enum Input { kX, kWeights, kBias, kPast };
+
+struct Sizes {
+  int64_t batch, channels, length, taps;
+};
+
+absl::StatusOr<bool> ReadSilu(const Attributes& attrs) {
+  MGE_ASSIGN_OR_RETURN(const int choice, ReadChoice(attrs, "activation", {"none", "silu", "swish"}));
+  return choice > 0;
+}
+
+// Sizes may be unknown. `bias` and `past` are null if absent or of unknown rank.
+absl::StatusOr<Sizes> Resolve(const Shape& x, const Shape& w, /*nullable*/ const Shape* bias,
+                              /*nullable*/ const Shape* past) {
+  MGE_RETURN_IF_ERROR(RequireRank("the input [batch, channels, length]", x, 3));
+  MGE_RETURN_IF_ERROR(RequireRank("the weight [channels, 1, taps]", w, 3));
+  MGE_RETURN_IF_ERROR(RequireShape("the weight [channels, 1, taps]", w, Shape{x[1], 1, w[2]}));
+  if (w[2] == 0) return BadNode("the weight has no taps; its last dimension must be at least 1");
+  const Sizes s = {x[0], x[1], x[2], w[2]};
+  if (bias) MGE_RETURN_IF_ERROR(RequireShape("the bias", *bias, Shape{s.channels}));
+  const int64_t state = s.taps == kUnknownDim ? kUnknownDim : s.taps - 1;
+  if (past) MGE_RETURN_IF_ERROR(RequireShape("past_state", *past, Shape{s.batch, s.channels, state}));
+  return s;
+}
+
+absl::Status Infer(InferContext& ctx) {
+  MGE_RETURN_IF_ERROR(SameElementTypes(ctx, {kX, kWeights, kBias, kPast}));
+  MGE_RETURN_IF_ERROR(ReadSilu(ctx.attrs()).status());
+  const TensorType& x = ctx.input(kX);
+  TensorType state = MakeType(x.dtype, Shape(3, kUnknownDim));
+  if (x.has_rank && ctx.input(kWeights).has_rank) {
+    auto shape_of = [&](int i) { return ctx.has_input(i) && ctx.input(i).has_rank ? &ctx.input(i).dims : nullptr; };
+    MGE_ASSIGN_OR_RETURN(const Sizes s, Resolve(x.dims, ctx.input(kWeights).dims, shape_of(kBias), shape_of(kPast)));
+    state.dims = {s.batch, s.channels, s.taps == kUnknownDim ? kUnknownDim : s.taps - 1};
+  }
+  ctx.SetOutput(0, x);
+  ctx.SetOutput(1, std::move(state));
+  return absl::OkStatus();
+}
+
+template <typename T>
+void Run(const Sizes& s, const T* x, const T* w, const T* bias, const T* past, bool silu, T* y, T* present) {
+  using A = Compute<T>;
+  const int64_t state = s.taps - 1;
+  for (int64_t row = 0; row < s.batch * s.channels; ++row, x += s.length, y += s.length, present += state) {
+    const T* taps = w + row % s.channels * s.taps;
+    // Position -state is the first one of the past.
+    auto at = [&](int64_t position) {
+      if (position >= 0) return x[position];
+      return past ? past[row * state + state + position] : T(0);
+    };
+    for (int64_t i = 0; i < s.length; ++i) {
+      A sum = bias ? static_cast<A>(bias[row % s.channels]) : A(0);
+      for (int64_t k = 0; k < s.taps; ++k) sum += static_cast<A>(at(i - state + k)) * static_cast<A>(taps[k]);
+      y[i] = static_cast<T>(silu ? sum / (1 + std::exp(-sum)) : sum);
+    }
+    for (int64_t i = 0; i < state; ++i) present[i] = at(s.length - state + i);
+  }
+}
+
+absl::Status Eval(EvalContext& ctx) {
+  const Tensor &x = ctx.input(kX), &w = ctx.input(kWeights);
+  auto shape_of = [&](int i) { return ctx.has_input(i) ? &ctx.input(i).shape() : nullptr; };
+  MGE_ASSIGN_OR_RETURN(const Sizes s, Resolve(x.shape(), w.shape(), shape_of(kBias), shape_of(kPast)));
+  MGE_ASSIGN_OR_RETURN(const bool silu, ReadSilu(ctx.attrs()));
+  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
+  MGE_ASSIGN_OR_RETURN(Tensor * present, ctx.Output(1, x.dtype(), {s.batch, s.channels, s.taps - 1}));
+  const bool known = DispatchFloating(x.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto data_of = [&](int i) { return ctx.has_input(i) ? ctx.input(i).Data<T>().data() : nullptr; };
+    Run<T>(s, data_of(kX), data_of(kWeights), data_of(kBias), data_of(kPast), silu, y->MutableData<T>().data(),
+           present->MutableData<T>().data());
+  });
+  return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
+}
+
+}  // namespace
+
+MGE_OP(causal_conv_with_state) = {
+    .name = "CausalConvWithState",
+    .doc =
+        "Causal convolution of each channel of [N,C,L] with its own taps [C,1,K]. The past holds the K - 1 positions before "
+        "the "
+        "input, or zeros; present_state holds the last K - 1 positions.",
+    .inputs = {{"input", kFloating},
+               {"weight", kFloating},
+               {"bias", kFloating, Arity::kOptional},
+               {"past_state", kFloating, Arity::kOptional}},
+    .outputs = {{"output"}, {"present_state"}},
+    .attrs = {{"activation", "none", "of the result: none, silu, or swish, which is the same as silu"}},
+    .infer = Infer,
+    .eval = Eval,
+    .since = 27,
+    .examples = {"(T[2,3,7], T[3,1,4], T[3], T[2,3,3])", "(T[1,5,2], T[5,1,4]) {activation=\"silu\"}",
+                 "(T[2,4,6], T[4,1,1])"},
+};
+
+}  // namespace mge::op_causal_conv_with_state
