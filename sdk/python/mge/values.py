@@ -151,7 +151,7 @@ def memory_of(name: str, data: Any, declared: Value) -> Handle:
     if declared.kind != "tensor" or declared.dtype == "string":
         what = "has strings" if declared.kind == "tensor" else f"is a {declared.kind}"
         raise UsageError(f"out['{name}']: the output {what}, and only tensors of numbers can be written to an array; leave it out")
-    wanted = bfloat16_type() if declared.dtype == "bfloat16" else np.dtype(declared.dtype or data.dtype)
+    wanted = declared_type(declared.dtype) if declared.dtype else data.dtype
     if data.dtype != wanted:
         raise InvalidError(f"out['{name}'] has elements of type {data.dtype}, and the output has {declared.dtype}; "
                            f"give an array of type {wanted}")

@@ -116,9 +116,8 @@ absl::StatusOr<Sizes> ReadSizes(const Context& f) {
     }
   }
   const std::vector<int64_t> total = f.constant(kTotal)->ToInts();
-    const bool window_cache = f.attrs().Int("sliding_window_cache") != 0;
-    if (total.size() != 1 || total[0] < s.queries ||
-        (!window_cache && total[0] - s.past > (s.shared ? 0 : s.queries))) {
+  const bool window_cache = f.attrs().Int("sliding_window_cache") != 0;
+  if (total.size() != 1 || total[0] < s.queries || (!window_cache && total[0] - s.past > (s.shared ? 0 : s.queries))) {
     return f.Invalid("total_sequence_length must lie between the length of query and the number of past and new keys");
   }
   s.total = total[0];
