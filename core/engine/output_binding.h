@@ -11,8 +11,11 @@
 
 namespace mge {
 
-// Checks that the memory of output number `i` overlaps no input and no earlier output. The run writes it while it reads
-// inputs and writes other outputs. Fails with kBadInput.
+// Returns whether both tensors are defined, in host memory, and have the same bytes of memory.
+bool SameMemory(const Tensor& a, const Tensor& b);
+
+// Checks that the memory of output number `i` overlaps no earlier output and no input, except that it may be the memory of the
+// input BoundValue::over_input. The run writes it while it reads inputs and writes other outputs. Fails with kBadInput.
 absl::Status CheckOwnMemory(const Plan& plan, std::span<const HostValue> inputs, std::span<const HostValue> outputs,
                             size_t i);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/engine/run_outputs.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/engine/output_binding.h"
@@ -17,12 +18,16 @@ absl::StatusOr<Tensor> RunOutputs::Create(DType dtype, const Shape& shape, const
   return created;
 }
 
-absl::StatusOr<std::span<HostValue>> RunOutputs::ForPlan(const Plan& plan) {
+absl::StatusOr<std::span<HostValue>> RunOutputs::ForPlan(const Plan& plan, std::span<const HostValue> inputs) {
   for (size_t i = 0; i < given_.size(); ++i) {
     const BoundValue& bound = plan.outputs[i];
     Tensor& tensor = given_[i].tensor;
+    const auto shares = [&](const HostValue& input) { return SameMemory(tensor, input.tensor); };
+    const auto shared = tensor.defined() ? std::ranges::find_if(inputs, shares) : inputs.end();
     if (bound.move_to) {
       moves_.push_back({i, i, {bound.move_to, false}, &bound.name});
+    } else if (shared != inputs.end() && shared - inputs.begin() != bound.over_input && tensor.bytes() > 0) {
+      moves_.push_back({i, i, {}, &bound.name});
     } else if (!tensor.defined() && (bound.place.device || created_.pinned)) {
       const bool known = bound.location.kind == Location::Kind::kSlot && bound.type.dtype != DType::kString;
       if (!bound.place.device && !known) {

@@ -23,9 +23,10 @@ class RunOutputs {
   RunOutputs(const std::shared_ptr<Runtime>& runtime, std::span<HostValue> given, const IoPlace& created)
       : runtime_(runtime), given_(given), created_(created) {}
 
-  // Returns the outputs that a run of the plan writes. Creates those on devices, and those in page-locked memory whose size is
+  // Returns the outputs that a run of the plan with these inputs writes. An output with the memory of an input is computed
+  // elsewhere, unless the plan can write it there. Creates those on devices, and those in page-locked memory whose size is
   // known. Fails with an error of the memory's pool.
-  absl::StatusOr<std::span<HostValue>> ForPlan(const Plan& plan);
+  absl::StatusOr<std::span<HostValue>> ForPlan(const Plan& plan, std::span<const HostValue> inputs);
   // Returns all outputs of the graph, for a run that creates them in host memory. `places` are the indices of the caller's
   // outputs; empty: all of them.
   std::span<HostValue> InHostMemory(const Graph& graph, std::span<const int> places);

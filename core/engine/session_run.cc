@@ -115,7 +115,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Execute(Program& program, con
   }
   RunOutputs outputs(runtime_, request.outputs, created);
   if (!request.wait && plan && CanBeEnqueued(*plan)) {
-    MGE_ASSIGN_OR_RETURN(const std::span<HostValue> results, outputs.ForPlan(*plan));
+    MGE_ASSIGN_OR_RETURN(const std::span<HostValue> results, outputs.ForPlan(*plan, request.inputs));
     return RunFence::Start(runtime_, plan, {request.inputs.begin(), request.inputs.end()}, {results.begin(), results.end()},
                            control, request.after, previous);
   }
@@ -132,7 +132,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Execute(Program& program, con
     MGE_ASSIGN_OR_RETURN(turn, turn_.Take(control));
   }
   if (plan) {
-    MGE_ASSIGN_OR_RETURN(const std::span<HostValue> results, outputs.ForPlan(*plan));
+    MGE_ASSIGN_OR_RETURN(const std::span<HostValue> results, outputs.ForPlan(*plan, request.inputs));
     MGE_RETURN_IF_ERROR(RunPlan(plan, "", request.inputs, results, control));
   } else {
     MGE_RETURN_IF_ERROR(replicas_->Run(request.inputs, outputs.InHostMemory(graph(), request.places), control));

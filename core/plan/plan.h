@@ -206,6 +206,9 @@ struct BoundValue {
   IoPlace place = {};         // the memory from which the plan reads it, or to which it writes it
   Device* move_to = nullptr;  // an output that the plan writes to host memory, but that the caller wants on this device
   uint32_t queue_base = 0;    // its base for steps on queues; differs from the location's base only in page-locked memory
+  // An output in host memory: its memory may be that of this input, since the step that writes it is the last one that reads
+  // that input and can compute in place. -1: there is no such input.
+  int32_t over_input = -1;
 };
 
 // A constant in host memory.

@@ -284,6 +284,7 @@ class Assigner {
           b->where = Buffer::Where::kOutput;
           b->base = base;
           b->queue_base = out.queue_base;
+          if (!wanted.device) out.over_input = InputUnder(item);
         } else {
           out_.output_copies.push_back({static_cast<int32_t>(out_.outputs.size()), item, v});
         }
@@ -294,6 +295,32 @@ class Assigner {
       if (wanted.on_device() && !out.place.device) out.move_to = wanted.device;
       out_.outputs.push_back(std::move(out));
     }
+  }
+
+  // Returns the number of the input of the graph that the unit of an output's item may overwrite with it: it computes in place,
+  // and nothing else uses the output's buffer before or the input after. Returns -1 if there is none.
+  int32_t InputUnder(int32_t output) {
+    const int32_t u = schedule_.items[output].made_by;
+    if (u < 0 || !schedule_.queues.empty() || HasOperationLanes(kHostSpace) || BufferOf(output).first != u) return -1;
+    const PlannedUnit& unit = schedule_.units[u];
+    for (const mge_in_place& pair : PairsOf(unit)) {
+      if (pair.output >= unit.outputs.size() || unit.outputs[pair.output] != output) continue;
+      const int32_t input = pair.input < unit.inputs.size() ? unit.inputs[pair.input] : -1;
+      if (input < 0 || schedule_.items[input].made_by >= 0) continue;
+      const int32_t buffer = out_.item_buffers[input];
+      const auto reads = [&](int32_t item) { return item >= 0 && out_.item_buffers[item] == buffer; };
+      bool read_later = false;
+      for (size_t i = 0; i < schedule_.items.size(); ++i) {
+        read_later |= reads(static_cast<int32_t>(i)) && schedule_.items[i].last_use > u;
+      }
+      if (read_later || std::ranges::count_if(unit.inputs, reads) != 1 ||
+          ItemBytes(graph_, schedule_.items[input]) != ItemBytes(graph_, schedule_.items[output])) {
+        continue;
+      }
+      const auto at = std::ranges::find(graph_.inputs(), schedule_.items[input].value);
+      if (at != graph_.inputs().end()) return static_cast<int32_t>(at - graph_.inputs().begin());
+    }
+    return -1;
   }
 
   // Adds a buffer that only unit `u` uses.

@@ -206,7 +206,8 @@ class Session(Closable):
         of a model's only input; or name them, as in run(x=array). Values are arrays, mge.Tensor objects, which may lie on the
         session's device, lists for sequences, dicts for maps, None for an empty optional. Returns the outputs by name. `outputs`:
         only these are computed. `out`: memory for outputs, by name, to which the run writes: C-contiguous arrays of the output's
-        type and shape, or mge.Tensor objects; the same objects are returned. `timeout`: limit in seconds. `stream`: a stream of
+        type and shape, or mge.Tensor objects; the same objects are returned. One may be an input, too, which the result then
+        replaces: the cache of a decoder stays where it is. `timeout`: limit in seconds. `stream`: a stream of
         the program on the session's first device, as an int such as torch's `cuda_stream` (0: the default stream); the run begins
         when the work on it has ended. Ctrl-C cancels the run."""
         call = self._call
