@@ -207,6 +207,63 @@ TEST(Ranges, LeaveErrorsOfWrongSizesAsTheyAreAndGoOn) {
   }
 }
 
+// The nodes of a range have a constant for r, whose elements are known if there are few of them.
+TEST(Ranges, RefuseSizesAsOftenAsTheyAreGiven) {
+  const char* model = R"(
+input x : float32[N]
+input y : float32[M]
+const axis = int64[]<0>
+const one = int64[]<1>
+const last = int64[]<74>
+const many = int64[]<150>
+shape = Shape(x)
+n = Gather(shape, axis)
+left = Sub(last, n)
+count = Mul(left, many)
+r = Range(axis, count, one)
+f = Cast(r) {to=1}
+z = Relu(y)
+output f
+output z
+)";
+  const auto runtime = CpuRuntime();
+  auto ranges = Make(runtime, model), exact = Make(runtime, model, {{"plan.ranges", "off"}});
+  const std::pair<int64_t, int64_t> sizes[] = {{71, 40}, {72, 41}, {73, 42}, {60, 40}, {60, 41}, {60, 42}, {72, 42}};
+  for (const auto& [n, m] : sizes) {
+    const std::vector<HostValue> inputs = {Numbers({n}), Numbers({m})};
+    auto got = ResultsOf(*ranges, inputs), want = ResultsOf(*exact, inputs);
+    ASSERT_TRUE(got.ok() && want.ok()) << n << " " << m;
+    EXPECT_EQ(*got, *want) << n << " " << m;
+  }
+  EXPECT_TRUE(IsOfARange(*ranges));
+}
+
+TEST(Ranges, RefuseSizesForWhichAValueHasAnotherRank) {
+  const char* model = R"(
+input x : float32[N]
+const first = int64[1]<0>
+const one = int64[1]<1>
+const four = int64[1]<4>
+shape = Shape(x)
+n = Slice(shape, first, one)
+k = Mod(n, four)
+ones = ConstantOfShape(k) {value=int64[1]<1>}
+wide = Concat(n, ones) {axis=0}
+r = Relu(x)
+y = Reshape(r, wide)
+output y
+)";
+  auto session = Make(CpuRuntime(), model);
+  for (int64_t n = 60; n <= 73; ++n) {
+    std::vector<HostValue> out(1);
+    RunState control;
+    ASSERT_TRUE(session->Run(std::vector<HostValue>{Numbers({n})}, out, control).ok());
+    Shape want = {n};
+    want.resize(static_cast<size_t>(1 + n % 4), 1);
+    EXPECT_EQ(out[0].tensor.shape(), want);
+  }
+}
+
 TEST(Ranges, WhoseLargestSizesDoNotFitIntoMemoryLeaveTheSizesThatFit) {
   auto session = Make(CpuRuntime({{"memory.limit", "1MiB"}}),
                       "input x : float32[N]\na = Sigmoid(x)\nb = Cos(a)\nc = Sin(a)\ny = Add(b, c)\noutput y\n");
