@@ -238,6 +238,37 @@ output z
   EXPECT_TRUE(IsOfARange(*ranges));
 }
 
+// Sizes that a later node refuses have replaced the kernel of an earlier one, which packs its weights.
+TEST(Ranges, GoOnAfterSizesThatSomeNodesRefuse) {
+  const char* model = R"(
+input x : float32[N,64]
+const w = float32[64,64]<0.25>
+const axis = int64[1]<0>
+const one = int64[1]<1>
+const four = int64[1]<4>
+const width = int64[1]<64>
+const last = int64[1]<66>
+shape = Shape(x)
+n = Slice(shape, axis, one)
+left = Sub(last, n)
+rows = Max(left, four)
+p = MatMul(x, w)
+row = ReduceSum(p, axis)
+wide = Concat(rows, width) {axis=0}
+e = Expand(row, wide)
+s = Sigmoid(e)
+y = ReduceSum(s, axis)
+output p
+output y
+)";
+  const auto runtime = CpuRuntime();
+  auto ranges = Make(runtime, model), exact = Make(runtime, model, {{"plan.ranges", "off"}});
+  for (const int64_t n : {70, 71, 72, 60, 73, 61, 69, 68}) {
+    EXPECT_EQ(*ResultsOf(*ranges, {Numbers({n, 64})}), *ResultsOf(*exact, {Numbers({n, 64})})) << n;
+    EXPECT_EQ(IsOfARange(*ranges), n > 61 && n != 70 && n != 71) << n;
+  }
+}
+
 TEST(Ranges, RefuseSizesForWhichAValueHasAnotherRank) {
   const char* model = R"(
 input x : float32[N]
