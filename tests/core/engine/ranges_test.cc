@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of ranges of sizes: which sizes share decisions, and that they compute what plans of their own compute.
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -111,7 +112,8 @@ TEST(SizeRanges, FollowEachOtherAndEndAtMostAQuarterAboveTheirFirstSize) {
     ASSERT_EQ(range.first == size, size == next);
     if (size == range.last) next = size + 1;
   }
-  for (const int64_t alone : {0, 1, 2, 3}) EXPECT_EQ(SizeRange::Of(alone).last, alone);
+  for (const int64_t alone : std::initializer_list<int64_t>{0, 1, 2, 3, INT64_MAX})
+    EXPECT_EQ(SizeRange::Of(alone).last, alone);
 }
 
 struct Case {
@@ -293,6 +295,20 @@ output y
     want.resize(static_cast<size_t>(1 + n % 4), 1);
     EXPECT_EQ(out[0].tensor.shape(), want);
   }
+}
+
+TEST(Ranges, AreMadeAfterARunThatWasStoppedMeanwhile) {
+  auto session = Make(CpuRuntime(), kReshapes);
+  for (const int64_t n : {60, 61}) ASSERT_TRUE(ResultsOf(*session, {Numbers({1, n, 8})}).ok());
+  absl::Status status;
+  for (std::chrono::microseconds limit{1};; limit = limit * 5 / 4 + std::chrono::microseconds(1)) {
+    RunState control;
+    control.deadline = std::chrono::steady_clock::now() + limit;
+    status = ResultsOf(*session, {Numbers({1, 62, 8})}, control).status();
+    if (ErrorId(status) != errors::kTimeout.id) break;
+  }
+  EXPECT_TRUE(status.ok()) << FormatError(status);
+  EXPECT_TRUE(IsOfARange(*session)) << session->last_plan()->report.why_own;
 }
 
 TEST(Ranges, WhoseLargestSizesDoNotFitIntoMemoryLeaveTheSizesThatFit) {
