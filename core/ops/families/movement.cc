@@ -80,7 +80,10 @@ std::optional<Ints> KnownInts(const InferContext& ctx, int i) {
   if (!ctx.has_input(i)) return std::nullopt;
   const Tensor* t = ctx.constant(i);
   constexpr int64_t kLongest = 1 << 16;  // shapes are shorter; the evaluator checks longer lists
-  if (!t || t->elements() > kLongest || !(kInteger | kBoolean).Contains(t->dtype())) return std::nullopt;
+  const TensorType& type = ctx.input(i);
+  if (!(kInteger | kBoolean).Contains(t ? t->dtype() : type.dtype)) return std::nullopt;
+  if (!t && type.has_rank && type.dims == Shape{0}) return Ints();  // an empty list has no unknown elements
+  if (!t || t->elements() > kLongest) return std::nullopt;
   return t->ToInts();
 }
 

@@ -29,6 +29,7 @@ void RangeGraph::Fold() {
       value.constant = known[v];
     }
   }
+  for (ValueId v = 0; v < graph_.value_count(); ++v) ranks_.push_back(graph_.value(v).type.dims.size());
 }
 
 absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, const StopControl* stop) {
@@ -40,7 +41,6 @@ absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, con
     MGE_RETURN_IF_ERROR(RemoveDeadNodes(graph_, {}).status());
     folded_ = true;
   }
-  bool fits = true;
   for (const NodeId id : inference_.changed_nodes()) {
     if (!graph_.node(id).dead) graph_.node(id).attrs = inference_.graph().node(id).attrs;
   }
@@ -50,12 +50,16 @@ absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, con
     const Value& now = inference_.graph().value(v);
     value.kind = now.kind;
     value.type = now.type;
-    fits &= value.kind == ValueKind::kTensor && value.type.IsStatic();
-    if (value.role != Role::kConstant) continue;
-    value.constant = inference_.known()[v];
-    fits &= value.constant.defined();
+    const bool constant = value.role == Role::kConstant;
+    if (constant) value.constant = inference_.known()[v];
+    if (value.kind == ValueKind::kTensor && value.type.IsStatic() && value.type.dims.size() == ranks_[v] &&
+        (!constant || value.constant.defined())) {
+      unfit_.erase(v);
+    } else {
+      unfit_.insert(v);
+    }
   }
-  return fits;
+  return unfit_.empty();
 }
 
 }  // namespace mge

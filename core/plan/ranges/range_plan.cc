@@ -76,6 +76,7 @@ void RangePlan::IndexUnits() {
   const size_t values = static_cast<size_t>(graph.value_count());
   const std::vector<OutputCopy>& copies = stages_.memory.output_copies;
   uses_ = CountUses(graph);
+  first_kernels_ = stages_.kernels.units;
   units_of_value_.resize(values);
   for (size_t u = 0; u < schedule.units.size(); ++u) {
     const auto add = [&](ValueId v) {
@@ -135,6 +136,7 @@ absl::Status RangePlan::MarkStale() {
 absl::Status RangePlan::Renew(size_t u, Piece& piece) {
   PlannedUnit& unit = stages_.schedule.units[u];
   PreparedKernel& known = stages_.kernels.units[u];
+  const mge_prepared& first = first_kernels_[u].prepared;
   const Graph& graph = graph_->graph();
   std::unique_ptr<ReorderProblem> reorder;
   mge_problem problem;
@@ -166,8 +168,8 @@ absl::Status RangePlan::Renew(size_t u, Piece& piece) {
   MGE_RETURN_IF_ERROR(kernel.status());
   const int32_t workspace = stages_.memory.workspaces[u];
   const auto room = static_cast<uint64_t>(workspace < 0 ? 0 : stages_.memory.buffers[workspace].bytes);
-  if (prepared.workspace_bytes > room || prepared.has_state != known.prepared.has_state || prepared.random_blocks ||
-      !SameForms(prepared, known.prepared, unit.inputs.size())) {
+  if (prepared.workspace_bytes > room || prepared.has_state != first.has_state || prepared.random_blocks ||
+      !SameForms(prepared, first, unit.inputs.size())) {
     return OwnPlan(fmt::format("{}: its kernel {} has other needs for these sizes", PlaceOf(graph, stages_.schedule, unit),
                                unit.candidate.id));
   }

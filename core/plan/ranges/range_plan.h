@@ -62,6 +62,9 @@ class RangePlan {
   std::shared_ptr<const PlanContext> context_;
   std::shared_ptr<const Plan> base_;  // for the largest sizes
   PlanStages stages_;
+  // By unit: the kernels of base_, which packed the constants. Those of stages_ are the ones made last, and are gone if they
+  // were made for sizes that did not fit.
+  std::vector<PreparedKernel> first_kernels_;
   std::vector<int32_t> uses_;  // by value
   std::vector<std::vector<int32_t>>
       units_of_value_;                          // those that use it; copies of outputs follow the units of the schedule

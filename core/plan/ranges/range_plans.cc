@@ -2,6 +2,7 @@
 #include "core/plan/ranges/range_plans.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -94,6 +95,7 @@ std::string RangesText(const Graph& graph, std::span<const InputType> first, std
 }  // namespace
 
 SizeRange SizeRange::Of(int64_t size) {
+  if (size > std::numeric_limits<int64_t>::max() / 2) return {size, size};  // a tensor without elements
   SizeRange range = {0, 0};
   while (!range.Has(size)) {
     range.first = range.last + 1;
@@ -147,7 +149,10 @@ absl::StatusOr<const RangePlans::Pattern*> RangePlans::PatternFor(const Graph& g
   };
   // Wrong sizes are for the plan of the sizes themselves to report.
   pattern.why = std::string(pass().message());
-  MGE_RETURN_IF_ERROR(CheckStop(stop));
+  if (absl::Status stopped = CheckStop(stop); !stopped.ok()) {
+    patterns_.pop_front();
+    return stopped;
+  }
   return &pattern;
 }
 
@@ -189,22 +194,22 @@ absl::StatusOr<RangePlans::Range*> RangePlans::Make(const Graph& graph, std::spa
     range.first[i].shape[d] = sizes.first;
     range.last[i].shape[d] = sizes.last;
   });
-  if (ranges_.size() >= kKept) ranges_.pop_back();
-  Range& made = ranges_.emplace_front(std::move(range));
   MGE_ASSIGN_OR_RETURN(const Pattern* pattern, PatternFor(graph, inputs, std::move(types), *context, stop));
-  made.why = pattern->why;
-  if (!pattern->passed) return &made;
-  // Largest sizes that contradict each other or do not fit into memory leave the sizes to plans of their own.
-  absl::StatusOr<std::unique_ptr<RangePlan>> plan =
-      RangePlan::Create(std::make_unique<RangeGraph>(pattern->passed), made.last, RangesText(graph, made.first, made.last),
-                        context, stop, reclaim_memory);
-  MGE_RETURN_IF_ERROR(CheckStop(stop));
-  if (plan.ok()) {
-    made.plan = *std::move(plan);
-  } else {
-    made.why = std::string(plan.status().message());
+  range.why = pattern->why;
+  if (pattern->passed) {
+    // Largest sizes that contradict each other or do not fit into memory leave the sizes to plans of their own.
+    absl::StatusOr<std::unique_ptr<RangePlan>> plan =
+        RangePlan::Create(std::make_unique<RangeGraph>(pattern->passed), range.last,
+                          RangesText(graph, range.first, range.last), context, stop, reclaim_memory);
+    MGE_RETURN_IF_ERROR(CheckStop(stop));
+    if (plan.ok()) {
+      range.plan = *std::move(plan);
+    } else {
+      range.why = std::string(plan.status().message());
+    }
   }
-  return &made;
+  if (ranges_.size() >= kKept) ranges_.pop_back();
+  return &ranges_.emplace_front(std::move(range));
 }
 
 bool RangePlans::Forget() {

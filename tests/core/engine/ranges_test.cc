@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans of ranges of sizes: which sizes share decisions, and that they compute what plans of their own compute.
 #include <algorithm>
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -111,7 +112,8 @@ TEST(SizeRanges, FollowEachOtherAndEndAtMostAQuarterAboveTheirFirstSize) {
     ASSERT_EQ(range.first == size, size == next);
     if (size == range.last) next = size + 1;
   }
-  for (const int64_t alone : {0, 1, 2, 3}) EXPECT_EQ(SizeRange::Of(alone).last, alone);
+  for (const int64_t alone : std::initializer_list<int64_t>{0, 1, 2, 3, INT64_MAX})
+    EXPECT_EQ(SizeRange::Of(alone).last, alone);
 }
 
 struct Case {
@@ -205,6 +207,108 @@ TEST(Ranges, LeaveErrorsOfWrongSizesAsTheyAreAndGoOn) {
     EXPECT_EQ(*ResultsOf(*ranges, DecoderInputs(n)), *ResultsOf(*exact, DecoderInputs(n))) << n;
     EXPECT_TRUE(IsOfARange(*ranges)) << n;
   }
+}
+
+// The nodes of a range have a constant for r, whose elements are known if there are few of them.
+TEST(Ranges, RefuseSizesAsOftenAsTheyAreGiven) {
+  const char* model = R"(
+input x : float32[N]
+input y : float32[M]
+const axis = int64[]<0>
+const one = int64[]<1>
+const last = int64[]<74>
+const many = int64[]<150>
+shape = Shape(x)
+n = Gather(shape, axis)
+left = Sub(last, n)
+count = Mul(left, many)
+r = Range(axis, count, one)
+f = Cast(r) {to=1}
+z = Relu(y)
+output f
+output z
+)";
+  const auto runtime = CpuRuntime();
+  auto ranges = Make(runtime, model), exact = Make(runtime, model, {{"plan.ranges", "off"}});
+  const std::pair<int64_t, int64_t> sizes[] = {{71, 40}, {72, 41}, {73, 42}, {60, 40}, {60, 41}, {60, 42}, {72, 42}};
+  for (const auto& [n, m] : sizes) {
+    const std::vector<HostValue> inputs = {Numbers({n}), Numbers({m})};
+    auto got = ResultsOf(*ranges, inputs), want = ResultsOf(*exact, inputs);
+    ASSERT_TRUE(got.ok() && want.ok()) << n << " " << m;
+    EXPECT_EQ(*got, *want) << n << " " << m;
+  }
+  EXPECT_TRUE(IsOfARange(*ranges));
+}
+
+// Sizes that a later node refuses have replaced the kernel of an earlier one, which packs its weights.
+TEST(Ranges, GoOnAfterSizesThatSomeNodesRefuse) {
+  const char* model = R"(
+input x : float32[N,64]
+const w = float32[64,64]<0.25>
+const axis = int64[1]<0>
+const one = int64[1]<1>
+const four = int64[1]<4>
+const width = int64[1]<64>
+const last = int64[1]<66>
+shape = Shape(x)
+n = Slice(shape, axis, one)
+left = Sub(last, n)
+rows = Max(left, four)
+p = MatMul(x, w)
+row = ReduceSum(p, axis)
+wide = Concat(rows, width) {axis=0}
+e = Expand(row, wide)
+s = Sigmoid(e)
+y = ReduceSum(s, axis)
+output p
+output y
+)";
+  const auto runtime = CpuRuntime();
+  auto ranges = Make(runtime, model), exact = Make(runtime, model, {{"plan.ranges", "off"}});
+  for (const int64_t n : {70, 71, 72, 60, 73, 61, 69, 68}) {
+    EXPECT_EQ(*ResultsOf(*ranges, {Numbers({n, 64})}), *ResultsOf(*exact, {Numbers({n, 64})})) << n;
+    EXPECT_EQ(IsOfARange(*ranges), n > 61 && n != 70 && n != 71) << n;
+  }
+}
+
+TEST(Ranges, RefuseSizesForWhichAValueHasAnotherRank) {
+  const char* model = R"(
+input x : float32[N]
+const first = int64[1]<0>
+const one = int64[1]<1>
+const four = int64[1]<4>
+shape = Shape(x)
+n = Slice(shape, first, one)
+k = Mod(n, four)
+ones = ConstantOfShape(k) {value=int64[1]<1>}
+wide = Concat(n, ones) {axis=0}
+r = Relu(x)
+y = Reshape(r, wide)
+output y
+)";
+  auto session = Make(CpuRuntime(), model);
+  for (int64_t n = 60; n <= 73; ++n) {
+    std::vector<HostValue> out(1);
+    RunState control;
+    ASSERT_TRUE(session->Run(std::vector<HostValue>{Numbers({n})}, out, control).ok());
+    Shape want = {n};
+    want.resize(static_cast<size_t>(1 + n % 4), 1);
+    EXPECT_EQ(out[0].tensor.shape(), want);
+  }
+}
+
+TEST(Ranges, AreMadeAfterARunThatWasStoppedMeanwhile) {
+  auto session = Make(CpuRuntime(), kReshapes);
+  for (const int64_t n : {60, 61}) ASSERT_TRUE(ResultsOf(*session, {Numbers({1, n, 8})}).ok());
+  absl::Status status;
+  for (std::chrono::microseconds limit{1};; limit = limit * 5 / 4 + std::chrono::microseconds(1)) {
+    RunState control;
+    control.deadline = std::chrono::steady_clock::now() + limit;
+    status = ResultsOf(*session, {Numbers({1, 62, 8})}, control).status();
+    if (ErrorId(status) != errors::kTimeout.id) break;
+  }
+  EXPECT_TRUE(status.ok()) << FormatError(status);
+  EXPECT_TRUE(IsOfARange(*session)) << session->last_plan()->report.why_own;
 }
 
 TEST(Ranges, WhoseLargestSizesDoNotFitIntoMemoryLeaveTheSizesThatFit) {

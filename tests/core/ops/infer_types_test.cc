@@ -30,6 +30,19 @@ TEST(InferTypes, KeepsUnknownAndSymbolicSizes) {
   EXPECT_EQ(TypeOfOutput("input x\ny = Relu(x)\noutput y\n"), "?");
 }
 
+// Without them, a Reshape of twelve elements, or of none, to a scalar seemed valid: the run read what it does not have.
+TEST(InferTypes, KnowsTheElementsOfAnEmptyList) {
+  const auto reshaped = [](const std::string& type) {
+    return TypeOfOutput("input x : " + type + "\ninput s : int64[0]\ny = Reshape(x, s)\noutput y\n");
+  };
+  EXPECT_EQ(reshaped("float32[1,1]"), "float32[]");
+  EXPECT_EQ(reshaped("float32[N,1]"), "float32[]");
+  for (const char* type : {"float32[3,4]", "float32[0,4]"}) {
+    EXPECT_THAT(reshaped(type), HasSubstr("the numbers of elements differ"));
+  }
+  EXPECT_EQ(TypeOfOutput("input x : float32[2,3]\ninput a : int64[0]\ny = ReduceSum(x, a)\noutput y\n"), "float32[1,1]");
+}
+
 TEST(InferTypes, MergesDeclaredTypes) {
   EXPECT_EQ(TypeOfOutput("input x : float32[?,3]\ny = Relu(x) : float32[2,?]\noutput y\n"), "float32[2,3]");
   std::string error = TypeOfOutput("input x : float32[2,3]\ny = Relu(x) : float32[2,4] as \"r\"\noutput y\n");
