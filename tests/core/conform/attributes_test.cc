@@ -98,12 +98,12 @@ std::vector<Place> PlacesOf(const Graph& graph) {
     const size_t count = a.type == AttrType::kInts ? node.attrs.IntList(name, {}).size() : a.type == AttrType::kInt;
     for (size_t i = 0; i < count; ++i) out.push_back({name, kNone, i});
   }
-  constexpr int64_t kMostElements = 4;
+  constexpr int64_t kMaxElements = 4;
   for (ValueId v : node.inputs) {
     if (v == kNone || graph.value(v).role != Role::kConstant) continue;
     const Tensor& t = graph.value(v).constant;
     if (t.dtype() != DType::kI64 && t.dtype() != DType::kI32) continue;
-    for (int64_t i = 0; i < std::min(t.elements(), kMostElements); ++i) out.push_back({"", v, static_cast<size_t>(i)});
+    for (int64_t i = 0; i < std::min(t.elements(), kMaxElements); ++i) out.push_back({"", v, static_cast<size_t>(i)});
   }
   return out;
 }
