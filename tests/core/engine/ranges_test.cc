@@ -120,6 +120,14 @@ y = Add(d, x)
 output y
 )";
 
+// The last part has one element for the largest size of a range, and more for some others.
+constexpr char kParts[] = R"(
+input x : float32[A,3,C]
+a, b, c, d, e = Split@20(x) {axis=2,num_outputs=5}
+output e
+output a
+)";
+
 using Settings = decltype(SessionOptions::settings);
 
 std::shared_ptr<Runtime> CpuRuntime(Settings settings = {}) {
@@ -149,6 +157,8 @@ std::vector<HostValue> ImageInputs(int64_t n) { return {Numbers({1, 2, n, n + n 
 
 std::vector<HostValue> RowInputs(int64_t n) { return {Numbers({1, n, 8})}; }
 std::vector<HostValue> PyramidInputs(int64_t n) { return {Numbers({1, 2, n, n + 1})}; }
+
+std::vector<HostValue> PartInputs(int64_t n) { return {Numbers({n / 3 + 1, 3, n})}; }
 
 bool IsOfARange(const Session& session) { return !session.last_plan()->report.ranges.empty(); }
 
@@ -207,7 +217,8 @@ INSTANTIATE_TEST_SUITE_P(Models, PlansOfARange,
                                          Case{"ComputedShapes", kReshapes, TextInputs},
                                          Case{"PadsOfTheSize", kSame, ImageInputs},
                                          Case{"ComputedBounds", kHalves, RowInputs},
-                                         Case{"ComputedImageSizes", kPyramid, PyramidInputs}),
+                                         Case{"ComputedImageSizes", kPyramid, PyramidInputs},
+                                         Case{"UnevenParts", kParts, PartInputs}),
                          [](const auto& param) { return param.param.name; });
 
 TEST(Ranges, BeginWithTheThirdSignature) {
