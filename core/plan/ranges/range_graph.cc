@@ -8,6 +8,16 @@
 #include "core/plan/passes/pass.h"
 
 namespace mge {
+namespace {
+
+// Returns whether a tensor of these sizes can have the layouts that were chosen for the first sizes. A dimension of size 1 may
+// stand anywhere in the order of the bytes, so a plan has no reorder for it.
+bool HasForm(const Shape& dims, const Shape& first) {
+  return std::ranges::equal(dims, first, [](int64_t now, int64_t then) { return then != 1 || now == 1; });
+}
+
+}  // namespace
+
 RangeGraph::RangeGraph(std::shared_ptr<const SpecialisedGraph> passed)
     : passed_(std::move(passed)), inference_(std::shared_ptr<const Graph>(passed_, &passed_->graph)) {}
 
@@ -29,7 +39,7 @@ void RangeGraph::Fold() {
       value.constant = known[v];
     }
   }
-  for (ValueId v = 0; v < graph_.value_count(); ++v) ranks_.push_back(graph_.value(v).type.dims.size());
+  for (ValueId v = 0; v < graph_.value_count(); ++v) first_dims_.push_back(graph_.value(v).type.dims);
 }
 
 absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, const StopControl* stop) {
@@ -52,7 +62,7 @@ absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, con
     value.type = now.type;
     const bool constant = value.role == Role::kConstant;
     if (constant) value.constant = inference_.known()[v];
-    if (value.kind == ValueKind::kTensor && value.type.IsStatic() && value.type.dims.size() == ranks_[v] &&
+    if (value.kind == ValueKind::kTensor && value.type.IsStatic() && HasForm(value.type.dims, first_dims_[v]) &&
         (!constant || value.constant.defined())) {
       unfit_.erase(v);
     } else {

@@ -25,9 +25,9 @@ class RangeGraph {
   // `passed` is a graph after all passes; its inputs have kUnknownDim for each size that varies.
   explicit RangeGraph(std::shared_ptr<const SpecialisedGraph> passed);
 
-  // Sets the sizes of the inputs. Returns false if the nodes cannot compute these sizes: a type or a constant stays unknown,
-  // or a value has another rank than for the first sizes. Fails if `stop` (nullable) is set, or if the sizes are wrong for
-  // the model. After both, other sizes may be set.
+  // Sets the sizes of the inputs. Returns false if the nodes, or the layouts chosen for the first sizes, cannot serve these: a
+  // type or a constant stays unknown, or a value has another rank, or a size other than 1 where it had 1. Fails if `stop`
+  // (nullable) is set, or if the sizes are wrong for the model. After both, other sizes may be set.
   absl::StatusOr<bool> SetSizes(std::span<const InputType> inputs, const StopControl* stop);
 
   const Graph& graph() const { return graph_; }
@@ -43,8 +43,8 @@ class RangeGraph {
   const std::shared_ptr<const SpecialisedGraph> passed_;
   SizeInference inference_;
   Graph graph_;
-  std::vector<size_t> ranks_;  // by value: for the first sizes
-  std::set<ValueId> unfit_;    // values that these nodes cannot compute for the sizes set last
+  std::vector<Shape> first_dims_;  // by value: for the first sizes
+  std::set<ValueId> unfit_;        // values that these nodes cannot compute for the sizes set last
   bool folded_ = false;
 };
 
