@@ -513,12 +513,13 @@ typedef struct mge_run_options {
 } mge_run_options;
 static inline void mge_run_options_init(mge_run_options* options) { MGE_CLEAR_(options); }
 
-/* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the right
- * type and shape, to whose memory the result is written. That memory must not overlap another output, nor an input; but in host
- * memory it may be exactly that of an input. The result then replaces the input: without a copy where the last kernel that reads
- * the input can compute in place, as for the cache of GroupQueryAttention. A tensor of strings is replaced. If only the run determines the shape, so is a tensor with its own memory that has another one. For a run
- * with `done` or an inbox, `outputs` may be NULL: the run creates all. On failure, `outputs` is unchanged. Inputs and outputs may
- * be released at once in every case; memory that tensors wrap must stay valid until the run has ended.
+/* Runs the model. `outputs[i]` is NULL, and the run creates a tensor, which the caller then owns; or it is a tensor of the
+ * right type and shape, to whose memory the result is written. That memory must not overlap another output, nor an input; but
+ * in host memory it may be exactly that of an input. The result then replaces the input: without a copy where the last kernel
+ * that reads the input can compute in place, as for the cache of GroupQueryAttention. A tensor of strings is replaced. If only
+ * the run determines the shape, so is a tensor with its own memory that has another one. For a run with `done` or an inbox,
+ * `outputs` may be NULL: the run creates all. On failure, `outputs` is unchanged. Inputs and outputs may be released at once
+ * in every case; memory that tensors wrap must stay valid until the run has ended.
  *
  * With `fence` (nullable) the run is enqueued: the call returns without waiting for devices, and the fence is reached when the
  * run has ended. Outputs are on devices or in page-locked memory; those of NULL are created on the device at once. They may be
