@@ -106,7 +106,7 @@ TEST(HostileRun, AKernelThatChangesAWatchedValueIsNamed) {
     auto first = NewSession(NewRuntime(folder.path()), "hostile0");
     ASSERT_TRUE(first.ok()) << FormatError(first.status());
     ASSERT_TRUE(RunOnce(**first).ok());
-    const std::vector<Unit>& units = (*first)->last_plan()->units;  // as `mge plan` shows them
+    const SharedList<Unit> units = (*first)->last_plan()->units;  // as `mge plan` shows them
     ASSERT_EQ(units[0].input_ids.size(), 1u);
     const std::string x = std::to_string(units[0].input_ids[0]), y = std::to_string(units[0].output_ids[0]);
     auto watching = NewSession(NewRuntime(folder.path(), {{"MGB_DEBUG_VAR_SANITY_CHECK_LOG", x}}), "hostile0");

@@ -20,7 +20,7 @@ constexpr std::string_view kGraph = "input x : float32[4]\ny = Relu(x)\noutput y
 
 absl::StatusOr<std::vector<float>> RunGraph(Session& session) { return ResultsOf(session, {Numbers({4})}); }
 
-bool Holds(const std::vector<std::string>& list, const std::string& text) {
+bool Holds(const SharedList<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
