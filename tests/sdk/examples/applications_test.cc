@@ -35,7 +35,7 @@ const std::vector<Program>& Programs() {
       {"model", "$D/digits.onnx $D/digits_images.npy .", {"mge.model/1", "mge.inspect/1", "output of 10 elements"}},
       {"devices", "virtual0", {"threads: 2", "device virtual1 of virtual", "bytes are free"}},
       {"tensors", "cpu0 .", {"float32[2,3]", "the host can access it", "released 1 time", "read back: 1 and 6"}},
-      {"tensors", "virtual0 .", {"context gpu", "the host cannot access it", "back on the host: 6", "page-locked: yes"}},
+      {"tensors", "virtual0 .", {"on virtual0, context ", "the host cannot access it", "back on the host: 6", "page-locked: yes"}},
       {"values", "", {"block: onethree", "dog: 0.75 and 0"}},
       {"sources", "$D/digits.onnx", {"read: 1 of 1", "1 inputs"}},
       {"async", "$D/digits.onnx $D/digits_images.npy cpu0", {"sum of their tags 3", "cancelled: yes"}},

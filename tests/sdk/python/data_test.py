@@ -161,7 +161,7 @@ class Loaders(unittest.TestCase):
 class SharedMemory(unittest.TestCase):
     def test_holds_batches_until_the_program_drops_them(self):
         source = ("import mge, numpy as np\n"
-                  "r = mge.Runtime({'data.shared_memory_bytes': '1MB', 'data.shared_memory_debug': True})\n"
+                  "r = mge.Runtime({'data.shared_memory_bytes': '2MB', 'data.shared_memory_debug': True})\n"
                   "d = mge.data.ArrayDataset(np.zeros((12, 100_000), np.uint8))\n"
                   "for b in mge.data.DataLoader(d, 3, workers=2, prefetch=1, runtime=r): b[0, 0] = 1\n"
                   "del b\n")
@@ -169,7 +169,7 @@ class SharedMemory(unittest.TestCase):
         self.assertEqual(o.returncode, 0, o.stderr)
         self.assertEqual(o.stderr.count("300032 bytes taken"), 4)
         self.assertEqual(o.stderr.count("300032 bytes given back"), 4)
-        self.assertIn("0 of 1000000 in use", o.stderr.splitlines()[-1])
+        self.assertIn("0 of 2000000 in use", o.stderr.splitlines()[-1])
 
     def test_says_nothing_without_the_setting(self):
         with runtime() as r, contextlib.redirect_stderr(io.StringIO()) as stderr:
