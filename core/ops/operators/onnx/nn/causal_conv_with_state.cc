@@ -100,8 +100,8 @@ MGE_OP(causal_conv_with_state) = {
     .infer = Infer,
     .eval = Eval,
     .since = 27,
-    .examples = {"(T[2,3,7], T[3,1,4], T[3], T[2,3,3])", "(T[1,5,2], T[5,1,4]) {activation=\"silu\"}",
-                 "(T[2,4,6], T[4,1,1])"},
+    .examples = {"(T[2,3,7], T[3,1,4], T[3], T[2,3,3]) -> 2", "(T[1,5,2], T[5,1,4]) {activation=\"silu\"} -> 2",
+                 "(T[2,4,6], T[4,1,1]) -> 2"},
 };
 
 }  // namespace mge::op_causal_conv_with_state

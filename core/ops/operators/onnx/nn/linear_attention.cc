@@ -193,9 +193,9 @@ MGE_OP(linear_attention) = {
     .infer = Infer,
     .eval = Eval,
     .since = 27,
-    .examples = {"(T[2,3,8], T[2,3,8], T[2,3,6]) {q_num_heads=2, kv_num_heads=2, update_rule=\"linear\"}",
-                 "(T[1,5,12], T[1,5,6], T[1,5,4], T[1,2,3,2], T[1,5,2], T[1,5,1]) {q_num_heads=4, kv_num_heads=2}",
-                 "(T[2,4,6], T[2,4,6], T[2,4,6], _, T[2,4,6]) {q_num_heads=2, kv_num_heads=2, update_rule=\"gated\"}"},
+    .examples = {"(T[2,3,8], T[2,3,8], T[2,3,6]) {q_num_heads=2, kv_num_heads=2, update_rule=\"linear\"} -> 2",
+                 "(T[1,5,12], T[1,5,6], T[1,5,4], T[1,2,3,2], T[1,5,2], T[1,5,1]) {q_num_heads=4, kv_num_heads=2} -> 2",
+                 "(T[2,4,6], T[2,4,6], T[2,4,6], _, T[2,4,6]) {q_num_heads=2, kv_num_heads=2, update_rule=\"gated\"} -> 2"},
 };
 
 }  // namespace mge::op_linear_attention
