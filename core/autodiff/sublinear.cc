@@ -86,12 +86,7 @@ class Search {
   }
 
  private:
-  double CostOf(const Node& node) const {
-    std::vector<const TensorType*> inputs, outputs;
-    for (ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph_.value(v).type);
-    for (ValueId v : node.outputs) outputs.push_back(v == kNone ? nullptr : &graph_.value(v).type);
-    return node.def ? FlopsOf({node, inputs, outputs}) : 0;
-  }
+  double CostOf(const Node& node) const { return node.def ? FlopsOf(graph_, node) : 0; }
   // Closes a block when its results have `bytes`.
   Cuts CutsAt(int64_t bytes) const {
     Cuts cuts;

@@ -13,6 +13,7 @@
 #include "core/kernel/operator_query.h"
 #include "core/ops/declared_type.h"
 #include "core/ops/op.h"
+#include "core/plan/input_text.h"
 #include "core/plan/passes/function_kernels.h"
 #include "core/plan/passes/pass.h"
 #include "core/plan/planner.h"
@@ -150,14 +151,7 @@ bool Program::Forget() {
 
 void Program::WarnOfPlanning(std::span<const InputType> inputs) {
   constexpr int64_t kAgain = 3, kMany = 50;
-  auto shapes = [&] {
-    constexpr size_t kShown = 4;  // a language model has dozens
-    std::string text;
-    for (size_t i = 0; i < std::min(inputs.size(), kShown); ++i) {
-      text += fmt::format("{}{}{}", i ? ", " : "", graph_.value(graph_.inputs()[i]).name, ShapeText(inputs[i].shape));
-    }
-    return inputs.size() > kShown ? fmt::format("{} and {} more inputs", text, inputs.size() - kShown) : text;
-  };
+  auto shapes = [&] { return InputText(graph_, [&](size_t i) { return ShapeText(inputs[i].shape); }); };
   const std::string place = part_.empty() ? "" : part_ + ": ";
   const double ms = 1e3 * planning_s_ / static_cast<double>(std::max<int64_t>(cache_.made(), 1));
   if (cache_.made_again() >= kAgain && !warned_of_eviction_) {

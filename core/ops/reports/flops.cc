@@ -165,6 +165,13 @@ double FlopsOf(const NodeTypes& t) {
   return counts ? Count(*t.outputs[0]) : 0;
 }
 
+double FlopsOf(const Graph& graph, const Node& node) {
+  std::vector<const TensorType*> inputs, outputs;
+  for (const ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
+  for (const ValueId v : node.outputs) outputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
+  return FlopsOf({node, inputs, outputs});
+}
+
 double BytesOf(const TensorType& type) {
   if (!type.IsStatic()) return -1;
   return type.dtype == DType::kString ? 0 : Count(type) * static_cast<double>(ElementBytes(type.dtype));

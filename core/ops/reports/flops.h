@@ -21,6 +21,7 @@ struct NodeTypes {
 
 // Returns the number of operations of a node: 0 if it only moves data, -1 if a type is not static.
 double FlopsOf(const NodeTypes& types);
+double FlopsOf(const Graph& graph, const Node& node);
 
 // Returns the bytes that a node reads from input `i`, or -1 if a type is not static.
 double BytesRead(const NodeTypes& types, int i);

@@ -137,13 +137,7 @@ absl::StatusOr<std::vector<Tensor>> ResultsOf(const Group& group, const mge_prob
 // Returns the number of operations of the group; 0 if it is unknown.
 double FlopsOfGroup(const Graph& graph, const Group& group) {
   double sum = 0;
-  for (NodeId id : group.nodes) {
-    const Node& node = graph.node(id);
-    std::vector<const TensorType*> inputs, outputs;
-    for (ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
-    for (ValueId v : node.outputs) outputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
-    sum += std::max(FlopsOf({node, inputs, outputs}), 0.0);
-  }
+  for (NodeId id : group.nodes) sum += std::max(FlopsOf(graph, graph.node(id)), 0.0);
   return sum;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <unordered_map>
 
 #include "core/base/errors.h"
 #include "core/ops/effects.h"
@@ -97,6 +98,7 @@ class Assigner {
         b.queue_base = place.pinned ? out_.base_count++ : b.base;
         b.name = graph_.value(v).name;
         BufferIndex(item) = NewBuffer(std::move(b));
+        input_of_buffer_[BufferIndex(item)] = static_cast<int32_t>(i);
       } else {
         BufferIndex(item) = NewDynamic(v);
       }
@@ -259,6 +261,13 @@ class Assigner {
   // thread and copy queues write directly to page-locked memory, the calling thread also to plain host memory. All others
   // are copied to the caller's memory after the last unit.
   void AddOutputs() {
+    in_order_ = schedule_.queues.empty() && !HasOperationLanes(kHostSpace);
+    last_use_.assign(out_.buffers.size(), -1);
+    for (size_t i = 0; i < schedule_.items.size(); ++i) {
+      if (out_.item_buffers[i] < 0) continue;
+      int32_t& last = last_use_[out_.item_buffers[i]];
+      last = std::max(last, schedule_.items[i].last_use);
+    }
     uint32_t continued = 0;
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ValueId v = graph_.outputs()[i];
@@ -301,24 +310,19 @@ class Assigner {
   // and nothing else uses the output's buffer before or the input after. Returns -1 if there is none.
   int32_t InputUnder(int32_t output) {
     const int32_t u = schedule_.items[output].made_by;
-    if (u < 0 || !schedule_.queues.empty() || HasOperationLanes(kHostSpace) || BufferOf(output).first != u) return -1;
+    if (u < 0 || !in_order_ || BufferOf(output).first != u) return -1;
     const PlannedUnit& unit = schedule_.units[u];
     for (const mge_in_place& pair : PairsOf(unit)) {
       if (pair.output >= unit.outputs.size() || unit.outputs[pair.output] != output) continue;
       const int32_t input = pair.input < unit.inputs.size() ? unit.inputs[pair.input] : -1;
-      if (input < 0 || schedule_.items[input].made_by >= 0) continue;
+      if (input < 0) continue;
       const int32_t buffer = out_.item_buffers[input];
+      const auto given = input_of_buffer_.find(buffer);
       const auto reads = [&](int32_t item) { return item >= 0 && out_.item_buffers[item] == buffer; };
-      bool read_later = false;
-      for (size_t i = 0; i < schedule_.items.size(); ++i) {
-        read_later |= reads(static_cast<int32_t>(i)) && schedule_.items[i].last_use > u;
+      if (given != input_of_buffer_.end() && last_use_[buffer] <= u && std::ranges::count_if(unit.inputs, reads) == 1 &&
+          ItemBytes(graph_, schedule_.items[input]) == ItemBytes(graph_, schedule_.items[output])) {
+        return given->second;
       }
-      if (read_later || std::ranges::count_if(unit.inputs, reads) != 1 ||
-          ItemBytes(graph_, schedule_.items[input]) != ItemBytes(graph_, schedule_.items[output])) {
-        continue;
-      }
-      const auto at = std::ranges::find(graph_.inputs(), schedule_.items[input].value);
-      if (at != graph_.inputs().end()) return static_cast<int32_t>(at - graph_.inputs().begin());
     }
     return -1;
   }
@@ -473,7 +477,10 @@ class Assigner {
   const PlanContext& context_;
   const StopControl* stop_;
   std::map<std::tuple<Device*, int32_t, int32_t>, int32_t>
-      lane_workspaces_;  // by queue and lane: the workspace of its units
+      lane_workspaces_;                                   // by queue and lane: the workspace of its units
+  std::unordered_map<int32_t, int32_t> input_of_buffer_;  // inputs of the graph
+  bool in_order_ = false;                                 // true: the units run one after the other
+  std::vector<int32_t> last_use_;                         // by buffer: the last unit that reads one of its items, or kEnd
   MemoryPlan out_;
 };
 

@@ -236,13 +236,7 @@ class Folder {
     return true;
   }
 
-  NodeTypes TypesOf(const Node& node) {
-    for (auto* list : {&inputs_, &outputs_}) list->clear();
-    for (ValueId v : node.inputs) inputs_.push_back(v == kNone ? nullptr : &graph_.value(v).type);
-    for (ValueId v : node.outputs) outputs_.push_back(v == kNone ? nullptr : &graph_.value(v).type);
-    return {node, inputs_, outputs_};
-  }
-  double Flops(const Node& node) { return std::max(FlopsOf(TypesOf(node)), 0.0); }
+  double Flops(const Node& node) const { return std::max(FlopsOf(graph_, node), 0.0); }
 
   // Returns the known bytes of the node's outputs.
   int64_t OutputBytes(const Node& node) const {
@@ -275,7 +269,6 @@ class Folder {
   Denied denied_;
   std::vector<int32_t> uses_;  // by value
   int64_t bytes_ = 0;          // of all constants
-  std::vector<const TensorType*> inputs_, outputs_;
 };
 
 }  // namespace

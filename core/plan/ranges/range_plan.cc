@@ -11,12 +11,10 @@ namespace mge {
 namespace {
 
 // Returns whether plans for other sizes can share what this plan has. The parts that it must not have would each need a copy,
-// or a memory, per size.
-bool CanServeSizes(const Plan& plan, const PlanStages& stages) {
-  return plan.queues.empty() && plan.accesses.empty() && plan.state_values.empty() && plan.communicators.empty() &&
-         plan.random.empty() && plan.dynamic_count == 0 && plan.device_constants.empty() && plan.bodies.empty() &&
-         plan.values.empty() && !plan.red_zones &&
-         std::ranges::all_of(stages.memory.packs, [](const auto& packs) { return packs.empty(); });
+// or a memory, per size. Settings and devices that add such parts have no ranges at all (RangePlans::For).
+bool CanServeSizes(const Plan& plan) {
+  return plan.accesses.empty() && !plan.RunsAlone() && plan.random.empty() && plan.dynamic_count == 0 &&
+         plan.bodies.empty() && !plan.red_zones;
 }
 
 bool SamePairs(const std::vector<mge_in_place>& a, const std::vector<mge_in_place>& b) {
@@ -61,7 +59,7 @@ absl::StatusOr<std::unique_ptr<RangePlan>> RangePlan::Create(std::unique_ptr<Ran
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> base,
                        PlanGraph(ranges.graph(), ranges.passed().pass_log, ranges.passed().denied_bytes, {}, context, stop,
                                  reclaim_memory, &out->stages_));
-  if (!CanServeSizes(*base, out->stages_)) {
+  if (!CanServeSizes(*base)) {
     return OwnPlan("the model has bodies, states, random numbers or shapes that depend on data");
   }
   base->report.ranges = std::move(text);
@@ -102,11 +100,9 @@ void RangePlan::IndexUnits() {
   step_of_unit_.resize(units, -1);
   for (size_t s = 0; s < base_->steps.size(); ++s) step_of_unit_[base_->steps[s].unit] = static_cast<int32_t>(s);
   constant_of_value_.resize(values, -1);
-  for (const auto& [place, slot] : stages_.constants.plain) {
-    for (size_t c = 0; c < base_->constants.size(); ++c) {
-      if (base_->constants[c].base == slot.base) constant_of_value_[place.first] = static_cast<int32_t>(c);
-    }
-  }
+  std::vector<int32_t> constant_of_base(base_->base_count, -1);
+  for (size_t c = 0; c < base_->constants.size(); ++c) constant_of_base[base_->constants[c].base] = static_cast<int32_t>(c);
+  for (const auto& [place, slot] : stages_.constants.plain) constant_of_value_[place.first] = constant_of_base[slot.base];
   steps_ = base_->steps;
   inputs_ = base_->inputs;
   outputs_ = base_->outputs;

@@ -27,7 +27,7 @@ class RangePlan {
  public:
   // Makes the decisions for `largest`, the types of the inputs at the upper ends of the ranges. `graph` must not have sizes
   // yet. `text` describes the ranges for listings. Fails with absl::StatusCode::kUnimplemented and the reason if such a plan cannot
-  // serve other sizes: it has queues, states, bodies, random numbers, or values of unknown shape. Fails like PlanGraph().
+  // serve other sizes: it has states, bodies, random numbers, or values of unknown shape. Fails like PlanGraph().
   static absl::StatusOr<std::unique_ptr<RangePlan>> Create(std::unique_ptr<RangeGraph> graph,
                                                            std::span<const InputType> largest, std::string text,
                                                            const std::shared_ptr<const PlanContext>& context,

@@ -9,6 +9,7 @@
 
 #include "core/ops/op.h"
 #include "core/ops/reports/flops.h"
+#include "core/plan/input_text.h"
 #include "core/plan/value_records.h"
 #include "fmt/format.h"
 
@@ -44,14 +45,8 @@ std::map<std::string_view, Work> WorkOf(const Graph& graph) {
     if (node.dead || node.def->KeepsBytes()) continue;
     Work& work = out[node.op];
     ++work.nodes;
-    std::vector<const TensorType*> inputs, outputs;
-    for (const ValueId v : node.inputs) inputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
-    for (const ValueId v : node.outputs) {
-      outputs.push_back(v == kNone ? nullptr : &graph.value(v).type);
-      if (v == kNone || !outputs.back()->IsStatic()) continue;
-      work.bytes += static_cast<double>(NumBytes(outputs.back()->dtype, outputs.back()->dims).value_or(0));
-    }
-    work.bytes += std::max(FlopsOf({node, inputs, outputs}), 0.0) / 8;
+    for (const ValueId v : node.outputs) work.bytes += v == kNone ? 0 : std::max(BytesOf(graph.value(v).type), 0.0);
+    work.bytes += std::max(FlopsOf(graph, node), 0.0) / 8;
   }
   return out;
 }
@@ -71,25 +66,16 @@ bool ServesAsWell(const Graph& range, const Graph& exact) {
   return more <= 0.03 * all;
 }
 
-// Returns the ranges as text: "input_ids[1,59..73]". A language model has dozens of inputs, so only some are named.
+// Returns the ranges as text: "input_ids[1,59..73]".
 std::string RangesText(const Graph& graph, std::span<const InputType> first, std::span<const InputType> last) {
-  constexpr size_t kShown = 4;
-  std::string text;
-  size_t shown = 0, more = 0;
-  for (size_t i = 0; i < first.size(); ++i) {
-    if (first[i].shape == last[i].shape) continue;
-    if (shown == kShown) {
-      ++more;
-      continue;
-    }
+  return InputText(graph, [&](size_t i) {
     std::string sizes;
-    for (size_t d = 0; d < first[i].shape.size(); ++d) {
+    for (size_t d = 0; d < first[i].shape.size() && first[i].shape != last[i].shape; ++d) {
       const int64_t from = first[i].shape[d], to = last[i].shape[d];
-      sizes += fmt::format("{}{}", d ? "," : "", from == to ? std::to_string(to) : fmt::format("{}..{}", from, to));
+      sizes += fmt::format("{}{}", d ? "," : "[", from == to ? std::to_string(to) : fmt::format("{}..{}", from, to));
     }
-    text += fmt::format("{}{}[{}]", shown++ ? ", " : "", graph.value(graph.inputs()[i]).name, sizes);
-  }
-  return more ? fmt::format("{} and {} more inputs", text, more) : text;
+    return sizes.empty() ? sizes : sizes + "]";
+  });
 }
 
 }  // namespace
@@ -127,9 +113,9 @@ void RangePlans::Note(std::span<const InputType> inputs) {
   });
 }
 
-absl::StatusOr<const RangePlans::Pattern*> RangePlans::PatternFor(const Graph& graph, std::span<const InputType> inputs,
-                                                                  Types types, const PlanContext& context,
-                                                                  const StopControl* stop) {
+absl::StatusOr<RangePlans::Pattern*> RangePlans::PatternFor(const Graph& graph, std::span<const InputType> inputs,
+                                                            Types types, const PlanContext& context,
+                                                            const StopControl* stop) {
   const auto known = std::ranges::find(patterns_, types, &Pattern::types);
   if (known != patterns_.end()) return &*known;
   if (patterns_.size() >= kKept) patterns_.pop_back();
@@ -194,7 +180,7 @@ absl::StatusOr<RangePlans::Range*> RangePlans::Make(const Graph& graph, std::spa
     range.first[i].shape[d] = sizes.first;
     range.last[i].shape[d] = sizes.last;
   });
-  MGE_ASSIGN_OR_RETURN(const Pattern* pattern, PatternFor(graph, inputs, std::move(types), *context, stop));
+  MGE_ASSIGN_OR_RETURN(Pattern * pattern, PatternFor(graph, inputs, std::move(types), *context, stop));
   range.why = pattern->why;
   if (pattern->passed) {
     // Largest sizes that contradict each other or do not fit into memory leave the sizes to plans of their own.
@@ -206,6 +192,8 @@ absl::StatusOr<RangePlans::Range*> RangePlans::Make(const Graph& graph, std::spa
       range.plan = *std::move(plan);
     } else {
       range.why = std::string(plan.status().message());
+      // A plan that cannot serve other sizes was made in vain, so it is not tried for other ranges.
+      if (absl::IsUnimplemented(plan.status())) *pattern = {std::move(pattern->types), nullptr, range.why};
     }
   }
   if (ranges_.size() >= kKept) ranges_.pop_back();
@@ -231,7 +219,7 @@ absl::StatusOr<std::shared_ptr<Plan>> RangePlans::PlanFor(const Graph& graph, st
     return own("an input is no tensor, or an input or output is in the memory of a device");
   }
   Note(inputs);
-  if (seen_ < kOwnPlans) return nullptr;
+  if (seen_ < kFirstWithRanges) return nullptr;
   Range* range = Find(inputs);
   if (!range) {
     MGE_ASSIGN_OR_RETURN(range, Make(graph, inputs, context, stop, reclaim_memory));

@@ -50,7 +50,7 @@ class RangePlans {
   bool Forget();
 
  private:
-  static constexpr int kOwnPlans = 3;  // the signature with which ranges begin
+  static constexpr int kFirstWithRanges = 3;  // the signature with which ranges begin
   static constexpr size_t kKept = 16;
   static constexpr int kRefusals = 4;  // a range plan that refuses more often than it serves, and so often, is not used
 
@@ -71,8 +71,8 @@ class RangePlans {
   // Notes the sizes of a signature. Begins anew if the earlier ones had other kinds of inputs.
   void Note(std::span<const InputType> inputs);
   // Returns the pattern for these types, which does not serve other sizes if it has a reason. Fails if `stop` is set.
-  absl::StatusOr<const Pattern*> PatternFor(const Graph& graph, std::span<const InputType> inputs, Types types,
-                                            const PlanContext& context, const StopControl* stop);
+  absl::StatusOr<Pattern*> PatternFor(const Graph& graph, std::span<const InputType> inputs, Types types,
+                                      const PlanContext& context, const StopControl* stop);
   Range* Find(std::span<const InputType> inputs);
   absl::StatusOr<Range*> Make(const Graph& graph, std::span<const InputType> inputs,
                               const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
