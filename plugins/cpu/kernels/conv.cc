@@ -214,14 +214,17 @@ class GemmConvKernel : public ConvKernel {
 struct DepthwiseArgs {
   const DepthwiseTable* table;
   DepthwiseTask task;
-  Chunks chunks;  // chunks of all parts of all rows
+  Chunks chunks;       // chunks of all parts of all rows
+  Chunks repeats;      // chunks of the image's elements
+  int64_t multiplier;  // outputs of a channel; if there are several, the image is repeated in the workspace
+  uint64_t image_offset;
   bool packs, has_bias, has_add;
   uint64_t threads;  // ConvThreads()
   Operands on;
 };
 
 void PackDepthwise(const DepthwiseTask& t, const float* source, float* out) {
-  TransposeFilter(source, t.channels, 1, t.kh * t.kw, out);
+  TransposeFilter(source, t.channels, 1, t.kd * t.kh * t.kw, out);
 }
 
 mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
@@ -236,23 +239,37 @@ mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   }
   if (s.has_bias) t.bias = At<float>(run, s.on.bias);
   if (s.has_add) t.add = At<float>(run, s.on.add);
+  if (s.multiplier > 1) {
+    auto* repeated = reinterpret_cast<float*>(At<char>(run, s.on.workspace) + s.image_offset);
+    ForConvChunks(run, s.threads, s.repeats, [&](uint64_t begin, uint64_t end) {
+      s.table->repeat(t.x + begin, static_cast<int64_t>(end - begin), s.multiplier,
+                      repeated + static_cast<int64_t>(begin) * s.multiplier);
+    });
+    t.x = repeated;
+  }
   ForConvChunks(run, s.threads, s.chunks, [&](uint64_t begin, uint64_t end) {
     s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
   });
   return MGE_OK;
 }
 
+double RepeatUs(const Convolution& c) {
+  constexpr double kNsPerElement = 0.4;
+  return 1e-3 * kNsPerElement * static_cast<double>(c.images * c.in_pixels() * c.outputs);
+}
+
 double DepthwiseUs(const Convolution& c, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
-  double channels = std::ceil(static_cast<double>(c.channels) / lanes) * lanes;
-  double flops = 2.0 * static_cast<double>(c.rows() * c.windows.kh * c.windows.kw) * channels;
-  double bytes = 4.0 * static_cast<double>(c.images * c.windows.h * c.windows.w * c.channels + c.rows() * c.channels);
+  double channels = std::ceil(static_cast<double>(c.outputs) / lanes) * lanes;
+  double flops = 2.0 * static_cast<double>(c.rows() * c.taps()) * channels;
+  double bytes = 4.0 * static_cast<double>(c.images * c.in_pixels() * c.outputs + c.rows() * c.outputs);
   // Loops of a known width keep every input in a register for all sums that use it.
   const ConvWindows& w = c.windows;
   bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
   double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
   flops *= 1 + 3.0 / static_cast<double>(w.ow);  // the ends of short lines
-  return 0.1 + flops / (unrolled ? per_us : 0.5 * per_us) + WindowUs(bytes) + ActivationUs(c, isa);
+  const double repeat = c.multiplier() > 1 ? RepeatUs(c) : 0;
+  return 0.1 + repeat + flops / (unrolled ? per_us : 0.5 * per_us) + WindowUs(bytes) + ActivationUs(c, isa);
 }
 
 class DepthwiseKernel : public ConvKernel {
@@ -261,11 +278,35 @@ class DepthwiseKernel : public ConvKernel {
     args_.table = &Depthwise(isa);
     args_.threads = ConvThreads();
     const ConvWindows& w = c.windows;
-    args_.task = {
-        nullptr,       nullptr,      nullptr, nullptr, nullptr, c.channels, w.h,  w.w,  w.kh, w.kw,
-        w.sh,          w.sw,         w.ph,    w.pw,    w.dh,    w.dw,       w.oh, w.ow, 1,    c.epilogue.activation,
-        c.epilogue.lo, c.epilogue.hi};
-    int64_t rows = c.images * w.oh;
+    args_.task = {nullptr,
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  nullptr,
+                  c.outputs,
+                  w.h,
+                  w.w,
+                  w.kh,
+                  w.kw,
+                  w.sh,
+                  w.sw,
+                  w.ph,
+                  w.pw,
+                  w.dh,
+                  w.dw,
+                  w.oh,
+                  w.ow,
+                  w.d,
+                  w.kd,
+                  w.sd,
+                  w.pd,
+                  w.dd,
+                  w.od,
+                  1,
+                  c.epilogue.activation,
+                  c.epilogue.lo,
+                  c.epilogue.hi};
+    int64_t rows = c.images * w.od * w.oh;
     constexpr int64_t kMinPixels = 16;  // per part: its ends cost more than its middle
     args_.task.parts =
         std::clamp<int64_t>(w.ow / kMinPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
@@ -274,10 +315,15 @@ class DepthwiseKernel : public ConvKernel {
     args_.packs = !c.weights_constant;
     args_.has_bias = c.bias >= 0;
     args_.has_add = c.add >= 0;
-    packed_bytes_ = BytesOf(c.channels * w.kh * w.kw);
+    packed_bytes_ = BytesOf(c.outputs * c.taps());
+    const int64_t elements = c.images * c.in_pixels() * c.channels;
+    args_.multiplier = c.multiplier();
+    args_.repeats = SplitWork(static_cast<uint64_t>(elements), RepeatUs(c) / static_cast<double>(elements));
+    args_.image_offset = args_.packs ? (packed_bytes_ + 63) / 64 * 64 : 0;
+    workspace_bytes_ = args_.image_offset + (c.multiplier() > 1 ? BytesOf(elements * c.multiplier()) : 0);
   }
   uint32_t args_bytes() const override { return sizeof(DepthwiseArgs); }
-  uint64_t workspace_bytes() const override { return args_.packs ? packed_bytes_ : 0; }
+  uint64_t workspace_bytes() const override { return workspace_bytes_; }
   Result Bind(const Binding& b, void* args, StepFn* step) override {
     (new (args) DepthwiseArgs(args_))->on = OperandsOf(conv_, b);
     *step = StepFn::Of<LaunchDepthwise>();
@@ -286,11 +332,10 @@ class DepthwiseKernel : public ConvKernel {
 
  private:
   void PackWeights(const float* source, float* out) override { PackDepthwise(args_.task, source, out); }
-  std::string weights_form() const override {
-    return FormOf("depthwise", {args_.task.channels, args_.task.kh * args_.task.kw});
-  }
+  std::string weights_form() const override { return FormOf("depthwise", {conv_.outputs, conv_.taps()}); }
 
   DepthwiseArgs args_ = {};
+  uint64_t workspace_bytes_ = 0;
 };
 
 // ---------------------------------------------------------------- the row

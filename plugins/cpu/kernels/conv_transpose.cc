@@ -13,6 +13,7 @@
 #include "support/gemm.h"
 #include "support/kernel.h"
 #include "vec/col2im.h"
+#include "vec/depthwise.h"
 
 namespace mge::cpu {
 namespace {
@@ -27,9 +28,14 @@ struct Transposed {
 
   int64_t in_pixels() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t out_pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
-  bool depthwise() const { return groups > 1 && channels == 1 && outputs == 1; }
+  // Every channel has filters of its own. Where it has several, the image is repeated for them.
+  bool depthwise() const { return groups > 1 && channels == 1; }
+  bool repeats() const { return depthwise() && outputs > 1; }
   int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
-  int64_t image_columns() const { return depthwise() ? 0 : in_pixels() * groups * taps() * outputs; }  // in floats
+  int64_t image_columns() const {  // in floats
+    if (depthwise()) return repeats() ? in_pixels() * groups * outputs : 0;
+    return in_pixels() * groups * taps() * outputs;
+  }
   // Returns the number of images whose columns are computed at once.
   int64_t images_at_once() const {
     constexpr int64_t kMaxFloats = 4 << 20;
@@ -86,10 +92,13 @@ std::vector<Col2ImTaps> TapsOf(const WindowAxis& a, int64_t step, int64_t back) 
 struct Args {
   const GemmTable* gemm;
   const Col2ImTable* col2im;
+  const DepthwiseTable* images;
   GemmTask product;  // for one group
   Col2ImTask sums;
   GemmSplit split;  // the batch is the groups
   Chunks rows;      // output rows of images_at_once images
+  Chunks repeats;   // elements of images_at_once images
+  int64_t taps, multiplier;
   int64_t passes, pass_x, pass_y, group_floats;
   bool packs, depthwise, has_bias, has_add;
   uint64_t threads;  // ConvThreads()
@@ -101,8 +110,8 @@ struct Args {
 void Pack(const Args& s, const float* source, float* scratch, float* out) {
   const Col2ImTask& t = s.sums;
   if (s.depthwise) {
-    for (int64_t k = 0; k < s.product.n; ++k) {
-      for (int64_t c = 0; c < t.channels; ++c) out[k * t.channels + c] = source[c * s.product.n + k];
+    for (int64_t k = 0; k < s.taps; ++k) {
+      for (int64_t c = 0; c < t.channels; ++c) out[k * t.channels + c] = source[c * s.taps + k];
     }
     return;
   }
@@ -131,10 +140,14 @@ mge_code Launch(const Args& s, const mge_run* run) {
   for (int64_t pass = 0; pass < s.passes; ++pass) {
     const float* x = At<float>(run, s.x) + pass * s.pass_x;
     Col2ImTask sums = s.sums;
-    sums.columns = s.depthwise ? x : columns;
-    if (s.depthwise)
-      sums.weights = packed;
-    else
+    sums.columns = s.depthwise && s.multiplier == 1 ? x : columns;
+    if (s.depthwise) sums.weights = packed;
+    if (s.depthwise && s.multiplier > 1) {
+      ForConvChunks(run, s.threads, s.repeats, [&](uint64_t begin, uint64_t end) {
+        s.images->repeat(x + begin, static_cast<int64_t>(end - begin), s.multiplier,
+                         columns + static_cast<int64_t>(begin) * s.multiplier);
+      });
+    } else if (!s.depthwise) {
       ForConvChunks(run, s.threads, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
         GemmTask t = s.product;
         t.a.data = x + group * t.k;
@@ -142,6 +155,7 @@ mge_code Launch(const Args& s, const mge_run* run) {
         t.c = columns + group * t.n;
         s.gemm->run(t, m0, m1, p0, p1);
       });
+    }
     sums.y = At<float>(run, s.y) + pass * s.pass_y;
     if (s.has_bias) sums.bias = At<float>(run, s.bias);
     if (s.has_add) sums.add = At<float>(run, s.add) + pass * s.pass_y;
@@ -154,9 +168,14 @@ mge_code Launch(const Args& s, const mge_run* run) {
 
 double ProductUs(const Transposed& t, Isa isa) { return t.depthwise() ? 0 : GemmSerialUs(t.size(), isa); }
 
+double RepeatUs(const Transposed& t) {
+  constexpr double kNsPerElement = 0.4;
+  return t.repeats() ? 1e-3 * kNsPerElement * static_cast<double>(t.images_at_once() * t.image_columns()) : 0;
+}
+
 double SumsUs(const Transposed& t, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
-  int64_t together = t.depthwise() ? t.groups : t.outputs;  // channels per loop
+  int64_t together = t.depthwise() ? t.groups * t.outputs : t.outputs;  // channels per loop
   double vectors =
       together <= 2 && !t.depthwise() ? static_cast<double>(together) : std::ceil(static_cast<double>(together) / lanes);
   double images = static_cast<double>(t.images_at_once() * (t.depthwise() ? 1 : t.groups));
@@ -176,6 +195,7 @@ class TransposedKernel : public Kernel {
     Args& a = args_;
     a.gemm = &gemm;
     a.col2im = &Col2Im(isa);
+    a.images = &Depthwise(isa);
     a.split = SplitGemm(size, gemm.columns, ProductUs(conv, isa));
     a.group_floats = PackedFloats(size.k, size.n, gemm.columns);
     a.product.a = {nullptr, MGE_DTYPE_F32, conv.groups * conv.channels, 1, 1.0f, nullptr};
@@ -186,7 +206,9 @@ class TransposedKernel : public Kernel {
     a.threads = ConvThreads();
     a.depthwise = conv.depthwise();
     a.sums.groups = a.depthwise ? 1 : conv.groups;
-    a.sums.channels = a.depthwise ? conv.groups : conv.outputs;
+    a.sums.channels = a.depthwise ? conv.groups * conv.outputs : conv.outputs;
+    a.taps = conv.taps();
+    a.multiplier = conv.outputs;
     a.sums.activation = conv.epilogue.activation;
     a.sums.lo = conv.epilogue.lo;
     a.sums.hi = conv.epilogue.hi;
@@ -198,6 +220,8 @@ class TransposedKernel : public Kernel {
     }
     auto rows = static_cast<uint64_t>(conv.images_at_once() * conv.axes[0].out * conv.axes[1].out);
     a.rows = SplitWork(rows, SumsUs(conv, isa) / static_cast<double>(rows));
+    const int64_t elements = conv.images_at_once() * conv.in_pixels() * conv.groups * conv.channels;
+    a.repeats = SplitWork(static_cast<uint64_t>(elements), RepeatUs(conv) / static_cast<double>(elements));
     a.passes = conv.images / conv.images_at_once();
     a.pass_x = conv.images_at_once() * conv.in_pixels() * conv.groups * conv.channels;
     a.pass_y = conv.images_at_once() * conv.out_pixels() * conv.groups * conv.outputs;
@@ -254,8 +278,8 @@ struct ConvTransposeRow {
     Isa isa = AllowedIsa();
     Candidate c = {
         .id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
-    c.cost_us =
-        ConvRunUs(p, static_cast<double>(conv.images / conv.images_at_once()) * (ProductUs(conv, isa) + SumsUs(conv, isa)));
+    c.cost_us = ConvRunUs(p, static_cast<double>(conv.images / conv.images_at_once()) *
+                                 (ProductUs(conv, isa) + RepeatUs(conv) + SumsUs(conv, isa)));
     c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
     c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
     if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);

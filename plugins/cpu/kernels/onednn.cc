@@ -20,7 +20,7 @@ namespace {
 double SlownessOf(const OnednnChoice& choice, const Convolution& c) {
   if (choice.code == "gemm") return 4;  // it copies the windows first
   // half of each vector is empty
-  return choice.code.find("jit") != std::string::npos && c.groups > 1 && !c.depthwise() ? 1.5 : 1;
+  return choice.code.find("jit") != std::string::npos && c.groups > 1 && !(c.depthwise() && !c.volume()) ? 1.5 : 1;
 }
 
 // Returns true if the library takes milliseconds to compile a convolution of long windows: it prepares every tap of every

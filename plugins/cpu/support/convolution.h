@@ -30,7 +30,9 @@ struct Convolution {
   int64_t taps() const { return windows.kd * windows.kh * windows.kw; }
   int64_t rows() const { return images * out_pixels(); }
   int64_t k() const { return taps() * windows.channels; }
-  bool depthwise() const { return groups == channels && outputs == channels && groups > 1 && !volume(); }
+  // Returns whether every group has one channel. Each channel then has multiplier() outputs.
+  bool depthwise() const { return groups == channels && groups > 1; }
+  int64_t multiplier() const { return outputs / groups; }
   // Returns whether the input's pixels can be used as the rows of the product without a copy.
   bool pointwise() const {
     const ConvWindows& w = windows;

@@ -168,7 +168,7 @@ class DepthwiseKernel : public Kernel {
 
 bool IsInt8Depthwise(const Int8Product& product) {
   const Convolution& c = product.convolution;
-  return c.depthwise() && c.taps() <= kInt8DepthwiseTaps && !product.a_constant;
+  return c.depthwise() && c.multiplier() == 1 && !c.volume() && c.taps() <= kInt8DepthwiseTaps && !product.a_constant;
 }
 
 KernelPtr MakeInt8Depthwise(const Problem& p, const Int8Product& product, Isa isa, double* serial_us) {

@@ -248,7 +248,7 @@ double OnednnCostUs(double serial_us, const OnednnChoice& choice) {
 double OnednnConvUs(const Convolution& c) {
   Isa isa = AllowedIsa();
   const double activation = ActivationUs(c.epilogue.activation, static_cast<double>(c.rows() * c.outputs), isa);
-  if (c.depthwise()) {
+  if (c.depthwise() && !c.volume()) {
     double flops = 2.0 * static_cast<double>(c.rows() * c.outputs * c.windows.kh * c.windows.kw);
     return flops / 75e3 +
            0.5 * StreamUs(4.0 *

@@ -14,25 +14,24 @@ MGE_INLINE VF LoadEdge(const float* p, int n) {
   return Tail ? LoadN(p, n) : Load(p);
 }
 
-// Computes `Pixels` neighbours of one vector of channels (n of them), in row `oy` from column `ox`. K and Stride: a square
-// filter of that width without dilation, with unrolled columns; 0: taken from the task. Edge: columns may be outside the
-// image.
+// The row of outputs to compute: its image, and its position there.
+struct Row {
+  const float* image;
+  int64_t oz, oy;
+};
+
+// Adds the products of one layer of the input and of the filter to the sums of `Pixels` neighbours of one vector of channels
+// (n of them), from column `ox`. K and Stride: a filter of that width and height without dilation, with unrolled columns; 0:
+// taken from the task. Edge: columns may be outside the image.
 template <int K, int Stride, int Pixels, bool Edge, bool Tail>
-MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, int64_t ox, int64_t c, int n, const float* add,
-                      float* y) {
-  VF sum[Pixels];
-  VF start = t.bias ? LoadEdge<Tail>(t.bias + c, n) : VF{};
-  MGE_UNROLL
-  for (int p = 0; p < Pixels; ++p) {
-    sum[p] = start;
-    if (add) sum[p] += LoadEdge<Tail>(add + p * t.channels + c, n);
-  }
+MGE_INLINE void AddLayer(const DepthwiseTask& t, const float* image, const float* filter, int64_t oy, int64_t ox, int64_t c,
+                         int n, VF (&sum)[Pixels]) {
   int64_t kw = K ? K : t.kw, kh = K ? K : t.kh, dw = K ? 1 : t.dw, sw = K ? Stride : t.sw;
   for (int64_t ky = 0; ky < kh; ++ky) {
     int64_t iy = oy * t.sh - t.ph + ky * t.dh;
     if (iy < 0 || iy >= t.h) continue;
     const float* row = image + iy * t.w * t.channels + c;
-    const float* weights = t.weights + ky * kw * t.channels + c;
+    const float* weights = filter + ky * kw * t.channels + c;
     int64_t x0 = ox * sw - t.pw;
     if constexpr (K != 0) {
       VF w[K];
@@ -62,6 +61,24 @@ MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, in
       }
     }
   }
+}
+
+// Computes the outputs of those neighbours.
+template <int K, int Stride, int Pixels, bool Edge, bool Tail>
+MGE_INLINE void Pixel(const DepthwiseTask& t, const Row& row, int64_t ox, int64_t c, int n, const float* add, float* y) {
+  VF sum[Pixels];
+  VF start = t.bias ? LoadEdge<Tail>(t.bias + c, n) : VF{};
+  MGE_UNROLL
+  for (int p = 0; p < Pixels; ++p) {
+    sum[p] = start;
+    if (add) sum[p] += LoadEdge<Tail>(add + p * t.channels + c, n);
+  }
+  for (int64_t kz = 0; kz < t.kd; ++kz) {
+    const int64_t iz = row.oz * t.sd - t.pd + kz * t.dd;
+    if (iz < 0 || iz >= t.d) continue;
+    AddLayer<K, Stride, Pixels, Edge, Tail>(t, row.image + iz * t.h * t.w * t.channels,
+                                            t.weights + kz * t.kh * t.kw * t.channels, row.oy, ox, c, n, sum);
+  }
   MGE_UNROLL
   for (int p = 0; p < Pixels; ++p) {
     VF v = sum[p];
@@ -74,18 +91,17 @@ MGE_INLINE void Pixel(const DepthwiseTask& t, const float* image, int64_t oy, in
 }
 
 template <int K, int Stride, int Pixels, bool Edge>
-__attribute__((noinline)) void Channels(const DepthwiseTask& t, const float* image, int64_t oy, int64_t ox, const float* add,
-                                        float* y) {
+__attribute__((noinline)) void Channels(const DepthwiseTask& t, const Row& row, int64_t ox, const float* add, float* y) {
   int64_t c = 0;
-  for (; c + kF <= t.channels; c += kF) Pixel<K, Stride, Pixels, Edge, false>(t, image, oy, ox, c, kF, add, y);
-  if (c < t.channels) Pixel<K, Stride, Pixels, Edge, true>(t, image, oy, ox, c, static_cast<int>(t.channels - c), add, y);
+  for (; c + kF <= t.channels; c += kF) Pixel<K, Stride, Pixels, Edge, false>(t, row, ox, c, kF, add, y);
+  if (c < t.channels) Pixel<K, Stride, Pixels, Edge, true>(t, row, ox, c, static_cast<int>(t.channels - c), add, y);
 }
 
 template <int K, int Stride>
-void RowOf(const DepthwiseTask& t, int64_t row, int64_t begin, int64_t end) {
-  const float* image = t.x + row / t.oh * t.h * t.w * t.channels;
-  int64_t oy = row % t.oh, span = (t.kw - 1) * t.dw + 1;
-  int64_t at = row * t.ow * t.channels;
+void RowOf(const DepthwiseTask& t, int64_t number, int64_t begin, int64_t end) {
+  const int64_t layer = number / t.oh, span = (t.kw - 1) * t.dw + 1;
+  const Row row = {t.x + layer / t.od * t.d * t.h * t.w * t.channels, layer % t.od, number % t.oh};
+  int64_t at = number * t.ow * t.channels;
   for (int64_t ox = begin; ox < end;) {
     int64_t left = end - ox, pixels = left >= kPixels ? kPixels : 1;
     int64_t x0 = ox * t.sw - t.pw, x1 = x0 + (pixels - 1) * t.sw + span;
@@ -94,14 +110,14 @@ void RowOf(const DepthwiseTask& t, int64_t row, int64_t begin, int64_t end) {
     float* y = t.y + at + ox * t.channels;
     if (pixels == kPixels) {
       if (edge)
-        Channels<K, Stride, kPixels, true>(t, image, oy, ox, add, y);
+        Channels<K, Stride, kPixels, true>(t, row, ox, add, y);
       else
-        Channels<K, Stride, kPixels, false>(t, image, oy, ox, add, y);
+        Channels<K, Stride, kPixels, false>(t, row, ox, add, y);
     } else {
       if (edge)
-        Channels<K, Stride, 1, true>(t, image, oy, ox, add, y);
+        Channels<K, Stride, 1, true>(t, row, ox, add, y);
       else
-        Channels<K, Stride, 1, false>(t, image, oy, ox, add, y);
+        Channels<K, Stride, 1, false>(t, row, ox, add, y);
     }
     ox += pixels;
   }
@@ -121,8 +137,24 @@ void Run(const DepthwiseTask& t, int64_t p0, int64_t p1) {
   }
 }
 
+template <int kTimes>
+void RepeatOf(const float* x, int64_t n, int64_t times, float* y) {
+  const int64_t count = kTimes ? kTimes : times;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int64_t k = 0; k < count; ++k) y[i * count + k] = x[i];
+  }
+}
+
+void Repeat(const float* x, int64_t n, int64_t times, float* y) {
+  switch (times) {
+    case 2: return RepeatOf<2>(x, n, times, y);
+    case 4: return RepeatOf<4>(x, n, times, y);
+    default: return RepeatOf<0>(x, n, times, y);
+  }
+}
+
 }  // namespace
 
-extern const DepthwiseTable kDepthwise = {Run};
+extern const DepthwiseTable kDepthwise = {Run, Repeat};
 
 }  // namespace mge::cpu::MGE_CPU_ISA

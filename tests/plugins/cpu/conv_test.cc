@@ -2,12 +2,16 @@
 // Convolutions that only the CPU backend has.
 #include <algorithm>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/plugins/cpu/under_test.h"
 #include "tests/support/chain.h"
 
 namespace mge::testing {
 namespace {
+
+using ::testing::Contains;
+using ::testing::StartsWith;
 
 // A filter of three dimensions merges those that it does not mix. This must also work with operands packed in advance.
 TEST(Conv, ComputesConstantVolumes) {
@@ -33,6 +37,41 @@ TEST(Conv, IsCorrectWhereLongRowsAreSplit) {
                      {1});
     Then(c, "HardSwish");
     OnEveryMachine([&](Backend& backend) { backend.Check(c, OfProducts(5)); });
+  }
+}
+
+// Every channel has filters of its own: as many outputs as channels, or several for each, in one to three dimensions.
+TEST(Conv, OfSingleChannelsHasOwnLoopsForAnyNumberOfOutputsAndDimensions) {
+  struct Of {
+    Shape x;
+    int64_t outputs;
+    Shape kernel;
+    Ints strides, dilations;
+  };
+  const Of cases[] = {{{2, 20, 5, 9, 11}, 20, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+                      {{2, 20, 7, 9, 11}, 20, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}},
+                      {{1, 5, 6, 7, 8}, 5, {2, 3, 2}, {1, 2, 1}, {2, 1, 2}},
+                      {{1, 6, 4, 7, 8}, 24, {3, 3, 3}, {1, 1, 1}, {1, 1, 1}},
+                      {{2, 20, 9, 11}, 40, {3, 3}, {1, 1}, {1, 1}},
+                      {{2, 7, 9, 11}, 21, {5, 5}, {2, 2}, {1, 1}},
+                      {{2, 7, 30}, 28, {3}, {2}, {1}}};
+  for (const Of& of : cases) {
+    for (const std::vector<int>& constants : {std::vector<int>{}, std::vector<int>{1, 2}}) {
+      Shape filter = {of.outputs, 1};
+      filter.insert(filter.end(), of.kernel.begin(), of.kernel.end());
+      Case c = OneNode("Conv",
+                       {Random(DType::kF32, of.x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2),
+                        Random(DType::kF32, {of.outputs}, -1, 1, 3)},
+                       With({{"group", of.x[1]},
+                             {"strides", of.strides},
+                             {"dilations", of.dilations},
+                             {"pads", Ints(2 * of.kernel.size(), 1)}}),
+                       constants);
+      OnEveryMachine([&](Backend& backend) {
+        const Backend::Outcome outcome = backend.Check(c, OfProducts(27));
+        EXPECT_THAT(outcome.candidates, Contains(StartsWith("cpu.conv.depthwise"))) << ShapeText(of.x);
+      });
+    }
   }
 }
 
