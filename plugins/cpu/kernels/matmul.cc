@@ -240,13 +240,16 @@ struct PlainArgs {
   bool has_start;
   uint32_t bytes;
   int64_t m;
-  Chunks chunks;  // chunks of all rows of the batch
+  int64_t rows_of_batch;
+  int64_t unit;   // rows that a chunk is a multiple of
+  Chunks chunks;  // chunks of the units
 };
 
 mge_code LaunchPlain(const PlainArgs& s, const mge_run* run) {
   ForChunks(run, s.chunks, [&](uint64_t begin, uint64_t end) {
-    for (auto row = static_cast<int64_t>(begin); row < static_cast<int64_t>(end);) {
-      int64_t i = row / s.m, m0 = row % s.m, m1 = std::min(s.m, m0 + static_cast<int64_t>(end) - row);
+    const int64_t last = std::min(s.rows_of_batch, static_cast<int64_t>(end) * s.unit);
+    for (int64_t row = static_cast<int64_t>(begin) * s.unit; row < last;) {
+      int64_t i = row / s.m, m0 = row % s.m, m1 = std::min(s.m, m0 + last - row);
       PlainGemm g = s.gemm;
       g.a = At<char>(run, s.a) + s.items[i].a * s.bytes;
       g.b = At<char>(run, s.b) + s.items[i].b * s.bytes;
@@ -259,9 +262,14 @@ mge_code LaunchPlain(const PlainArgs& s, const mge_run* run) {
   return MGE_OK;
 }
 
-double PlainSerialUs(const GemmSize& s, Isa isa) {
+// Returns whether the product is computed by tiles of several rows.
+bool HasTiles(const Product& p) { return p.type == MGE_DTYPE_F64; }
+
+double PlainSerialUs(const Product& p, Isa isa) {
+  const GemmSize& s = p.size;
   double flops = 2.0 * static_cast<double>(s.batch * s.m) * static_cast<double>(s.n * s.k);
-  return flops / (isa == Isa::kAvx512 ? 6e3 : isa == Isa::kAvx2 ? 4e3 : 1.5e3) + 0.05;
+  double per_us = isa == Isa::kAvx512 ? 6e3 : isa == Isa::kAvx2 ? 4e3 : 1.5e3;
+  return flops / (HasTiles(p) ? 8 * per_us : per_us) + 0.05;
 }
 
 class PlainKernel : public Kernel {
@@ -278,8 +286,11 @@ class PlainKernel : public Kernel {
     args_.items = items_.data();
     args_.bytes = SizeOf(p.type);
     args_.m = p.size.m;
-    auto rows = static_cast<uint64_t>(p.size.n ? p.size.batch * p.size.m : 0);
-    args_.chunks = SplitWork(rows, rows ? PlainSerialUs(p.size, isa) / static_cast<double>(rows) : 0);
+    constexpr int64_t kTileRows = 32;  // several tiles, so that each strip of B is used often
+    args_.rows_of_batch = p.size.n ? p.size.batch * p.size.m : 0;
+    args_.unit = HasTiles(p) ? kTileRows : 1;
+    const auto units = static_cast<uint64_t>((args_.rows_of_batch + args_.unit - 1) / args_.unit);
+    args_.chunks = SplitWork(units, units ? PlainSerialUs(p, isa) / static_cast<double>(units) : 0);
   }
   uint32_t args_bytes() const override { return sizeof(PlainArgs); }
   Result Bind(const Binding& binding, void* args, StepFn* step) override {
@@ -318,7 +329,7 @@ struct MatMulRow {
           {.id = "cpu.matmul.loops",
            .rank = 10,
            .attributes = kExact,
-           .cost_us = RunUs(p, PlainSerialUs(product.size, isa)),
+           .cost_us = RunUs(p, PlainSerialUs(product, isa)),
            .variant = kPlainLoops});
       return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of float64 and integer matrices with plain loops, one row of C after another.
+// Products of float64 and integer matrices without packing.
 #pragma once
 
 #include "types.h"
