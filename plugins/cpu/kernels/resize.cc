@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize: nearest along any dimensions; linear along any dimensions of floats (all taps of an output at once).
+// Resize: nearest along any dimensions; linear along up to three dimensions of float32, float64 and bytes (all taps of an
+// output at once).
 #include "mge/plugin/problems/resize.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "support/index_map.h"
@@ -109,6 +111,20 @@ struct LinearArgs {
   Chunks chunks;            // chunks of (outer, all resampled positions except the last dimension's)
 };
 
+// The type in which elements of T are mixed.
+template <typename T>
+using Mixed = std::conditional_t<std::is_integral_v<T>, float, T>;
+
+// Rounds to the nearest element, to even at ties, and to the limits of bytes.
+template <typename T>
+T ToElement(Mixed<T> v) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr float kRounds = 0x1.8p23f;  // numbers of this size have no fraction
+    v = std::clamp<float>((v + kRounds) - kRounds, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
+  }
+  return static_cast<T>(v);
+}
+
 // The rows of the input that one row of the output mixes.
 template <typename C>
 struct MixedRows {
@@ -132,14 +148,14 @@ void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* tap
     int64_t end = begin, last = first;
     for (; end < out && taps[end].low >= first && taps[end].high - first < kMax; ++end)
       last = std::max(last, taps[end].high);
-    for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * Widen(x[mix.rows[0] * in + c]);
+    for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * static_cast<C>(x[mix.rows[0] * in + c]);
     for (int k = 1; k < mix.count; ++k) {
       const T* other = x + mix.rows[k] * in;
-      for (int64_t c = first; c <= last; ++c) row[c - first] += mix.weights[k] * Widen(other[c]);
+      for (int64_t c = first; c <= last; ++c) row[c - first] += mix.weights[k] * static_cast<C>(other[c]);
     }
     for (int64_t i = begin; i < end; ++i) {
       const C b = static_cast<C>(taps[i].weight);
-      to[i] = Narrow<T>((1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first]);
+      to[i] = ToElement<T>((1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first]);
     }
     begin = end;
   }
@@ -169,16 +185,16 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
       C sum = 0;
       for (int k = 0; k < mix.count; ++k) {
         const T* row = x + mix.rows[k] * in * args.inner + c;
-        sum += mix.weights[k] * (a * Widen(row[t.low * args.inner]) + b * Widen(row[t.high * args.inner]));
+        sum += mix.weights[k] * (a * static_cast<C>(row[t.low * args.inner]) + b * static_cast<C>(row[t.high * args.inner]));
       }
-      to[c] = Narrow<T>(sum);
+      to[c] = ToElement<T>(sum);
     }
   }
 }
 
 template <typename T>
 mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
-  using C = Compute<T>;
+  using C = Mixed<T>;
   auto* x = At<const T>(run, args.x);
   auto* y = At<T>(run, args.y);
   int last = args.linear - 1;
@@ -301,6 +317,12 @@ class LinearKernel : public Kernel {
   StepFn step_;
 };
 
+// Calls f with the element type's tag. Returns false for other types; those of 16 bits are computed as float32.
+template <typename F>
+bool DispatchMixed(mge_dtype type, F f) {
+  return DispatchTo<float, double, int8_t, uint8_t>(type, f);
+}
+
 struct ResizeRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
@@ -313,7 +335,7 @@ struct ResizeRow {
     }
     if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
     Value x = n.input(0);
-    if (!IsFloating(x.dtype())) return offers.Refuse("only floating types");
+    if (!DispatchMixed(x.dtype(), [](auto) {})) return offers.Refuse("only float32, float64 and bytes");
     for (bool last : {false, true}) {
       if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
       Linear linear;
@@ -343,7 +365,7 @@ struct ResizeRow {
     if (!DescribeLinear(n, last, &linear).ok()) return nullptr;
     linear.args.blend = &Blend(IsaOf(c));
     StepFn step;
-    DispatchFloating(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
+    DispatchMixed(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
     return std::make_unique<LinearKernel>(linear, p.operand(0, 0), step);
   }
 };
