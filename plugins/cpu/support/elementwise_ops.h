@@ -37,23 +37,24 @@ inline bool KeepsHalf(const Elementwise& e) {
 // Returns one thread's time per element in nanoseconds, without memory accesses.
 inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
   double width = (isa == Isa::kAvx512 ? 1.0 : isa == Isa::kAvx2 ? 2.0 : 4.0) * (SizeOf(type) == 8 ? 2.0 : 1.0);
+  const bool wide = type == MGE_DTYPE_F64;
   switch (op) {
     case TileOp::kExp:
     case TileOp::kLog:
     case TileOp::kSigmoid:
-    case TileOp::kSwish: return type == MGE_DTYPE_F64 ? 8.0 : 0.25 * width;
+    case TileOp::kSwish: return (wide ? 0.5 : 0.25) * width;
     case TileOp::kTanh:
-    case TileOp::kErf:
-    case TileOp::kGelu:
-    case TileOp::kGeluTanh:
+    case TileOp::kSin:
+    case TileOp::kCos:
+    case TileOp::kTan:
     case TileOp::kSoftplus:
     case TileOp::kElu:
     case TileOp::kCelu:
     case TileOp::kSelu:
-    case TileOp::kMish: return type == MGE_DTYPE_F64 ? 12.0 : 0.5 * width;
-    case TileOp::kSin:
-    case TileOp::kCos:
-    case TileOp::kTan:
+    case TileOp::kMish: return (wide ? 1.0 : 0.5) * width;
+    case TileOp::kErf:
+    case TileOp::kGelu:
+    case TileOp::kGeluTanh:
     case TileOp::kAsin:
     case TileOp::kAcos:
     case TileOp::kAtan:
@@ -61,7 +62,7 @@ inline double TileOpNs(Isa isa, TileOp op, mge_dtype type) {
     case TileOp::kCosh:
     case TileOp::kAsinh:
     case TileOp::kAcosh:
-    case TileOp::kAtanh:
+    case TileOp::kAtanh: return wide ? 12.0 : 0.5 * width;
     case TileOp::kPow:
     case TileOp::kFmod:
     case TileOp::kMod: return 12.0;

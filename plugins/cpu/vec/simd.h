@@ -37,10 +37,12 @@ typedef double VD __attribute__((vector_size(kVectorBytes)));
 typedef int32_t VI __attribute__((vector_size(kVectorBytes)));  // also the mask of VF
 typedef uint32_t VU __attribute__((vector_size(kVectorBytes)));
 typedef int64_t VL __attribute__((vector_size(kVectorBytes)));  // also the mask of VD
-inline constexpr int kF = kVectorBytes / 4;                     // lanes of VF
+typedef uint64_t VU64 __attribute__((vector_size(kVectorBytes)));
+inline constexpr int kF = kVectorBytes / 4;  // lanes of VF
 inline constexpr int kD = kVectorBytes / 8;
 
 #define MGE_INLINE static inline __attribute__((always_inline))
+#define MGE_INLINE_MEMBER inline __attribute__((always_inline))
 #define MGE_UNROLL _Pragma("GCC unroll 16")  // unrolls the loop behind it
 
 // Functions with it may use dot products of bytes, which are an extension of the instruction set.
@@ -178,6 +180,10 @@ MGE_INLINE VF Sqrt(VF a) { return (VF)_mm512_sqrt_ps((__m512)a); }
 MGE_INLINE VF RoundEven(VF a) { return (VF)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF Floor(VF a) { return (VF)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF Ceil(VF a) { return (VF)_mm512_roundscale_ps((__m512)a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+MGE_INLINE VD Sqrt(VD a) { return (VD)_mm512_sqrt_pd((__m512d)a); }
+MGE_INLINE VD RoundEven(VD a) { return (VD)_mm512_roundscale_pd((__m512d)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+MGE_INLINE VD Floor(VD a) { return (VD)_mm512_roundscale_pd((__m512d)a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+MGE_INLINE VD Ceil(VD a) { return (VD)_mm512_roundscale_pd((__m512d)a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 // The processor's operations: return b if either operand is NaN.
 MGE_INLINE VF MinRaw(VF a, VF b) { return (VF)_mm512_min_ps((__m512)a, (__m512)b); }
 MGE_INLINE VF MaxRaw(VF a, VF b) { return (VF)_mm512_max_ps((__m512)a, (__m512)b); }
@@ -188,6 +194,10 @@ MGE_INLINE VF Sqrt(VF a) { return (VF)_mm256_sqrt_ps((__m256)a); }
 MGE_INLINE VF RoundEven(VF a) { return (VF)_mm256_round_ps((__m256)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF Floor(VF a) { return (VF)_mm256_round_ps((__m256)a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF Ceil(VF a) { return (VF)_mm256_round_ps((__m256)a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
+MGE_INLINE VD Sqrt(VD a) { return (VD)_mm256_sqrt_pd((__m256d)a); }
+MGE_INLINE VD RoundEven(VD a) { return (VD)_mm256_round_pd((__m256d)a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+MGE_INLINE VD Floor(VD a) { return (VD)_mm256_round_pd((__m256d)a, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC); }
+MGE_INLINE VD Ceil(VD a) { return (VD)_mm256_round_pd((__m256d)a, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC); }
 MGE_INLINE VF MinRaw(VF a, VF b) { return (VF)_mm256_min_ps((__m256)a, (__m256)b); }
 MGE_INLINE VF MaxRaw(VF a, VF b) { return (VF)_mm256_max_ps((__m256)a, (__m256)b); }
 #else
@@ -214,7 +224,6 @@ MGE_INLINE VF Ceil(VF a) {
 }
 MGE_INLINE VF MinRaw(VF a, VF b) { return a < b ? a : b; }
 MGE_INLINE VF MaxRaw(VF a, VF b) { return a > b ? a : b; }
-#endif
 MGE_INLINE VD Sqrt(VD a) {
   for (int i = 0; i < kD; ++i) a[i] = __builtin_sqrt(a[i]);
   return a;
@@ -231,6 +240,7 @@ MGE_INLINE VD Ceil(VD a) {
   for (int i = 0; i < kD; ++i) a[i] = __builtin_ceil(a[i]);
   return a;
 }
+#endif
 MGE_INLINE VD MinRaw(VD a, VD b) { return a < b ? a : b; }
 MGE_INLINE VD MaxRaw(VD a, VD b) { return a > b ? a : b; }
 
@@ -249,8 +259,61 @@ MGE_INLINE VD Abs(VD a) { return (VD)((VL)a & INT64_MAX); }
 MGE_INLINE VF CopySign(VF magnitude, VF sign) {
   return (VF)(((VI)magnitude & 0x7fffffff) | ((VI)sign & static_cast<int32_t>(0x80000000u)));
 }
+MGE_INLINE VD CopySign(VD magnitude, VD sign) { return (VD)(((VL)magnitude & INT64_MAX) | ((VL)sign & INT64_MIN)); }
 MGE_INLINE VF ToVF(VI a) { return __builtin_convertvector(a, VF); }
 MGE_INLINE VI ToVI(VF a) { return __builtin_convertvector(a, VI); }  // truncates
+
+// The lanes of a VF as two VD.
+struct Wide {
+  VD low, high;
+};
+#if defined(__AVX512F__)
+MGE_INLINE Wide ToVD(VF a) {
+  __m512d halves = _mm512_castps_pd((__m512)a);
+  __m256 low = (__m256)_mm512_castpd512_pd256(halves), high = (__m256)_mm512_extractf64x4_pd(halves, 1);
+  return {(VD)_mm512_cvtps_pd(low), (VD)_mm512_cvtps_pd(high)};
+}
+MGE_INLINE VF ToVF(Wide a) {
+  __m256d low = (__m256d)_mm512_cvtpd_ps((__m512d)a.low), high = (__m256d)_mm512_cvtpd_ps((__m512d)a.high);
+  return (VF)_mm512_insertf64x4(_mm512_castpd256_pd512(low), high, 1);
+}
+#elif defined(__AVX2__)
+MGE_INLINE Wide ToVD(VF a) {
+  __m128 low = _mm256_castps256_ps128((__m256)a), high = _mm256_extractf128_ps((__m256)a, 1);
+  return {(VD)_mm256_cvtps_pd(low), (VD)_mm256_cvtps_pd(high)};
+}
+MGE_INLINE VF ToVF(Wide a) {
+  __m128 low = _mm256_cvtpd_ps((__m256d)a.low), high = _mm256_cvtpd_ps((__m256d)a.high);
+  return (VF)_mm256_insertf128_ps(_mm256_castps128_ps256(low), high, 1);
+}
+#else
+MGE_INLINE Wide ToVD(VF a) {
+  Wide w;
+  for (int i = 0; i < kD; ++i) w.low[i] = a[i], w.high[i] = a[i + kD];
+  return w;
+}
+MGE_INLINE VF ToVF(Wide a) {
+  VF v;
+  for (int i = 0; i < kD; ++i) v[i] = static_cast<float>(a.low[i]), v[i + kD] = static_cast<float>(a.high[i]);
+  return v;
+}
+#endif
+
+// Returns whether any lane of a mask is set.
+template <typename M>
+MGE_INLINE bool Any(M mask) {
+#if defined(__AVX512F__)
+  return _mm512_test_epi64_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX2__)
+  return !_mm256_testz_si256((__m256i)mask, (__m256i)mask);
+#else
+  int64_t lanes[kD];
+  __builtin_memcpy(lanes, &mask, kVectorBytes);
+  int64_t any = 0;
+  for (int i = 0; i < kD; ++i) any |= lanes[i];
+  return any != 0;
+#endif
+}
 
 // ---------------------------------------------------------------- across lanes, as a fixed tree
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <string.h>
 
-#include "vec/math.h"
 #include "vec/tile.h"
+#include "vec/trigonometry.h"
 
 namespace mge::cpu::MGE_CPU_ISA {
 namespace {
@@ -27,7 +27,6 @@ void MapEach(const void* a, void* out, int64_t n, F f) {
   for (int64_t i = 0; i < n; ++i) y[i] = f(x[i]);
 }
 
-#define MGE_INLINE_MEMBER inline __attribute__((always_inline))
 #define MGE_FLOAT_OP(Name, expression)          \
   struct Name {                                 \
     explicit Name(const float*) {}              \
@@ -74,6 +73,17 @@ MGE_FLOAT_OP(OpLog, Log(x))
 MGE_FLOAT_OP(OpTanh, Tanh(x))
 MGE_FLOAT_OP(OpSigmoid, Sigmoid(x))
 MGE_FLOAT_OP(OpErf, Erf(x))
+MGE_FLOAT_OP(OpSin, Sin(x))
+MGE_FLOAT_OP(OpCos, Cos(x))
+MGE_FLOAT_OP(OpTan, Tan(x))
+MGE_FLOAT_OP(OpAsin, Asin(x))
+MGE_FLOAT_OP(OpAcos, Acos(x))
+MGE_FLOAT_OP(OpAtan, Atan(x))
+MGE_FLOAT_OP(OpSinh, Sinh(x))
+MGE_FLOAT_OP(OpCosh, Cosh(x))
+MGE_FLOAT_OP(OpAsinh, Asinh(x))
+MGE_FLOAT_OP(OpAcosh, Acosh(x))
+MGE_FLOAT_OP(OpAtanh, Atanh(x))
 MGE_FLOAT_OP(OpSoftplus, Softplus(x))
 MGE_FLOAT_OP(OpSoftsign, x / (1 + Abs(x)))
 MGE_FLOAT_OP(OpGelu, Same(x, 0.5f) * x * (1 + Erf(x * HalfRoot(x))))
@@ -110,6 +120,17 @@ TileFn FindFloat(TileOp op) {
     case TileOp::kTanh: return MapFloat<C, OpTanh>;
     case TileOp::kSigmoid: return MapFloat<C, OpSigmoid>;
     case TileOp::kErf: return MapFloat<C, OpErf>;
+    case TileOp::kSin: return MapFloat<C, OpSin>;
+    case TileOp::kCos: return MapFloat<C, OpCos>;
+    case TileOp::kTan: return MapFloat<C, OpTan>;
+    case TileOp::kAsin: return MapFloat<C, OpAsin>;
+    case TileOp::kAcos: return MapFloat<C, OpAcos>;
+    case TileOp::kAtan: return MapFloat<C, OpAtan>;
+    case TileOp::kSinh: return MapFloat<C, OpSinh>;
+    case TileOp::kCosh: return MapFloat<C, OpCosh>;
+    case TileOp::kAsinh: return MapFloat<C, OpAsinh>;
+    case TileOp::kAcosh: return MapFloat<C, OpAcosh>;
+    case TileOp::kAtanh: return MapFloat<C, OpAtanh>;
     case TileOp::kSoftplus: return MapFloat<C, OpSoftplus>;
     case TileOp::kSoftsign: return MapFloat<C, OpSoftsign>;
     case TileOp::kGelu: return MapFloat<C, OpGelu>;
@@ -128,28 +149,6 @@ TileFn FindFloat(TileOp op) {
     case TileOp::kShrink: return MapFloat<C, OpShrink>;
     case TileOp::kSwish: return MapFloat<C, OpSwish>;
     case TileOp::kDivideBy: return MapFloat<C, OpDivideBy>;
-    default: break;
-  }
-#define MGE_BY_LIBRARY(kOp, expression)                                                      \
-  case TileOp::kOp:                                                                          \
-    return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) { \
-      MapEach<C, C>(a, out, n, [](C v) {                                                     \
-        double x = v;                                                                        \
-        return static_cast<C>(expression);                                                   \
-      });                                                                                    \
-    }
-  switch (op) {
-    MGE_BY_LIBRARY(kSin, sin(x));
-    MGE_BY_LIBRARY(kCos, cos(x));
-    MGE_BY_LIBRARY(kTan, tan(x));
-    MGE_BY_LIBRARY(kAsin, asin(x));
-    MGE_BY_LIBRARY(kAcos, acos(x));
-    MGE_BY_LIBRARY(kAtan, atan(x));
-    MGE_BY_LIBRARY(kSinh, sinh(x));
-    MGE_BY_LIBRARY(kCosh, cosh(x));
-    MGE_BY_LIBRARY(kAsinh, asinh(x));
-    MGE_BY_LIBRARY(kAcosh, acosh(x));
-    MGE_BY_LIBRARY(kAtanh, atanh(x));
     case TileOp::kIsNaN:
       return [](const void* a, const void*, const void*, void* out, int64_t n, const float*) {
         MapEach<C, uint8_t>(a, out, n, [](C v) { return static_cast<uint8_t>(v != v); });
@@ -162,7 +161,6 @@ TileFn FindFloat(TileOp op) {
       };
     default: return nullptr;
   }
-#undef MGE_BY_LIBRARY
 }
 
 template <typename T>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divisions that the CPU backend refuses, and groups that only its chain kernels support.
 #include <algorithm>
+#include <cmath>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -81,6 +82,74 @@ TEST(Elementwise, AChainOfSixteenBitFloatsGivesTheBitsOfItsNodes) {
     Then(cast, "Cast", {}, With({{"to", int64_t{7}}}));
     OnEveryMachine([&](Backend& backend) { backend.Check(cast, Exactly); });
   }
+}
+
+// Compares with results in long double, in units in the last place (ULP).
+TEST(Elementwise, FunctionsAreWithinFourUnitsInTheLastPlaceForEveryArgument) {
+  using Real = long double;
+  struct Function {
+    const char* op;
+    Real (*f)(Real);
+    double low, high;
+  };
+  const Function kFunctions[] = {
+      {"Sin", [](Real x) { return std::sin(x); }, -20, 20},
+      {"Sin", [](Real x) { return std::sin(x); }, -3e6, 3e6},
+      {"Sin", [](Real x) { return std::sin(x); }, -1e30, 1e30},
+      {"Cos", [](Real x) { return std::cos(x); }, -20, 20},
+      {"Cos", [](Real x) { return std::cos(x); }, -3e6, 3e6},
+      {"Tan", [](Real x) { return std::tan(x); }, -20, 20},
+      {"Tan", [](Real x) { return std::tan(x); }, -3e6, 3e6},
+      {"Asin", [](Real x) { return std::asin(x); }, -1, 1},
+      {"Acos", [](Real x) { return std::acos(x); }, -1, 1},
+      {"Atan", [](Real x) { return std::atan(x); }, -4, 4},
+      {"Atan", [](Real x) { return std::atan(x); }, -1e6, 1e6},
+      {"Sinh", [](Real x) { return std::sinh(x); }, -2, 2},
+      {"Sinh", [](Real x) { return std::sinh(x); }, -89, 89},
+      {"Cosh", [](Real x) { return std::cosh(x); }, -89, 89},
+      {"Asinh", [](Real x) { return std::asinh(x); }, -2, 2},
+      {"Asinh", [](Real x) { return std::asinh(x); }, -1e20, 1e20},
+      {"Acosh", [](Real x) { return std::acosh(x); }, 1, 3},
+      {"Acosh", [](Real x) { return std::acosh(x); }, 1, 1e20},
+      {"Atanh", [](Real x) { return std::atanh(x); }, -1, 1},
+      {"Exp", [](Real x) { return std::exp(x); }, -80, 80},
+      {"Log", [](Real x) { return std::log(x); }, 1e-30, 1e5},
+      {"Log", [](Real x) { return std::log(x); }, 0.5, 2},
+      {"Tanh", [](Real x) { return std::tanh(x); }, -9, 9},
+      {"Sigmoid", [](Real x) { return 1 / (1 + std::exp(-x)); }, -80, 80},
+      {"Softplus", [](Real x) { return std::max<Real>(x, 0) + std::log1p(std::exp(-std::abs(x))); }, -80, 80},
+  };
+  constexpr int64_t kCount = 20000;
+  OnEveryMachine([&](Backend& backend) {
+    for (const Function& f : kFunctions) {
+      for (DType t : {DType::kF32, DType::kF64}) {
+        Tensor x = Random(t, {kCount}, f.low, f.high);
+        std::vector<double> exact;
+        for (int64_t i = 0; i < kCount; ++i) exact.push_back(static_cast<double>(f.f(At(x, i))));
+        std::vector<Tensor> expected = {Fill(t, {kCount}, exact)};
+        // 4.5 units of at most 2^-23 or 2^-52 of the value, half a unit of it for the rounding of the expected value.
+        backend.Check(
+            OneNode(f.op, {x}),
+            [](DType type) {
+              return Tolerance{1e-44, 4.5 * (type == DType::kF32 ? 0x1p-23 : 0x1p-52)};
+            },
+            &expected);
+      }
+    }
+  });
+}
+
+TEST(Elementwise, SpecialNumbersOfTrigonometricAndHyperbolicFunctionsKeepTheirMeaning) {
+  const double kInf = INFINITY, kNaN = NAN;
+  OnEveryMachine([&](Backend& backend) {
+    for (DType t : {DType::kF32, DType::kF64, DType::kF16}) {
+      Tensor x = Fill(t, {13}, {0.0, -0.0, kInf, -kInf, kNaN, 1e-40, -1e-40, 100, -100, 6e4, -6e4, 1, -1});
+      for (const char* op : {"Sin", "Cos", "Tan", "Asin", "Acos", "Atan", "Sinh", "Cosh", "Asinh", "Acosh", "Atanh", "Exp",
+                             "Log", "Tanh", "Sigmoid", "Softplus"}) {
+        backend.Check(OneNode(op, {x}), Roughly);
+      }
+    }
+  });
 }
 
 TEST(Elementwise, AChainOfTwoHundredOperatorsIsOneGroup) {
