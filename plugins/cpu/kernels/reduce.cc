@@ -205,33 +205,46 @@ mge_code LaunchArg(const ArgArgs& a, const mge_run* run) {
   auto* x = At<const char>(run, a.x);
   auto* y = At<int64_t>(run, a.y);
   ForChunks(run, a.chunks, [&](uint64_t begin, uint64_t end) {
-    a.fn(a.spec, x, y, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+    a.fn(a.spec, x, y + begin, static_cast<int64_t>(begin), static_cast<int64_t>(end));
   });
   return MGE_OK;
 }
 
-double ArgUs(const Value& x) { return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * static_cast<double>(x.elements()); }
+double ArgUs(const Value& x, const ArgSpec& spec, Isa isa) {
+  double ns = IsFloating(x.dtype()) ? (isa == Isa::kPortable ? 0.6 : 0.15) : 0.4;
+  double results = static_cast<double>(x.elements()) / static_cast<double>(spec.n);
+  return StreamUs(static_cast<double>(x.bytes())) + 1e-3 * ns * static_cast<double>(x.elements()) + 0.02 * results;
+}
+
+ArgSpec ArgSpecOf(const Node& n) {
+  Value x = n.input(0);
+  auto axis = static_cast<int>(n.Int("axis"));
+  ArgSpec spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index") != 0};
+  for (int d = axis + 1; d < x.rank(); ++d) spec.inner *= x.dim(d);
+  return spec;
+}
 
 struct ArgReduceRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers)) return;
     Value x = p.node().input(0);
-    int64_t axis = p.node().Int("axis");
-    if (x.dim(static_cast<int>(axis)) == 0) return offers.Refuse("nothing to search");
-    if (!FindArg(x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
-    offers.Add({.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x))});
+    ArgSpec spec = ArgSpecOf(p.node());
+    Isa isa = AllowedIsa();
+    if (spec.n == 0) return offers.Refuse("nothing to search");
+    if (spec.n > INT32_MAX) return offers.Refuse("an axis of 2^31 elements");
+    if (!FindArg(isa, x.dtype())) return offers.Refuse("no kernel for " + std::string(TypeName(x.dtype())));
+    Add(offers, isa, {.id = "cpu.arg", .attributes = kExact, .cost_us = RunUs(p, ArgUs(x, spec, isa))});
   }
 
-  static KernelPtr Make(const Problem& p, const Candidate&) {
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
     Node n = p.node();
     Value x = n.input(0);
-    auto axis = static_cast<int>(n.Int("axis"));
+    Isa isa = IsaOf(c);
     ArgArgs a = {};
-    a.spec = {x.dim(axis), 1, n.op() == "ArgMin", n.Int("select_last_index") != 0};
-    for (int d = axis + 1; d < x.rank(); ++d) a.spec.inner *= x.dim(d);
-    a.fn = FindArg(x.dtype());
+    a.spec = ArgSpecOf(n);
+    a.fn = FindArg(isa, x.dtype());
     uint64_t units = n.output(0).elements();
-    a.chunks = SplitWork(units, units ? ArgUs(x) / static_cast<double>(units) : 0);
+    a.chunks = SplitWork(units, units ? ArgUs(x, a.spec, isa) / static_cast<double>(units) : 0);
     return MakeSimple<ArgArgs, LaunchArg>([a, xi = p.operand(0, 0)](const Binding& b) {
       ArgArgs out = a;
       out.x = b.input(xi);

@@ -143,10 +143,13 @@ mge_code LaunchTop(const TopArgs& a, const mge_run* run) {
       };
       for (int64_t i = 0; i < k; ++i) at[i * step] = i;
       for (int64_t i = k / 2; i-- > 0;) sink(i, k);
-      for (int64_t i = k; i < a.e.n; ++i) {
-        if (!comes_before(i, at[0])) continue;
+      auto worst = Widen(in[at[0] * step]);
+      for (int64_t i = k; i < a.e.n; ++i) {  // an element equal to the root comes after it
+        auto next = Widen(in[i * step]);
+        if (a.largest ? !Above(next, worst) : !Above(worst, next)) continue;
         at[0] = i;
         sink(0, k);
+        worst = Widen(in[at[0] * step]);
       }
       for (int64_t size = k - 1; size > 0; --size) {  // moves the worst element to the end
         std::swap(at[0], at[size * step]);

@@ -222,37 +222,146 @@ ReduceFn Find(ReduceOp op, mge_dtype type) {
   return f;
 }
 
-// Finds the extreme element. NaN is larger, and smaller, than every number.
+// ---------------------------------------------------------------- ArgMax and ArgMin
+
+// Turns an element into a key, whose largest is searched. It reverses the order of floats by their sign, that of integers by
+// their bits.
+template <typename T, bool Float = kFloat<T>>
+struct ArgKey {
+  using C = Compute<T>;
+  explicit ArgKey(bool minimum) : sign(static_cast<C>(minimum ? -1 : 1)) {}
+  MGE_INLINE_MEMBER C operator()(T x) const { return Widen(x) * sign; }
+  C sign;
+};
+template <typename T>
+struct ArgKey<T, false> {
+  using C = T;
+  explicit ArgKey(bool minimum) : flip(static_cast<T>(minimum ? ~T{0} : T{0})) {}
+  MGE_INLINE_MEMBER C operator()(T x) const { return static_cast<T>(x ^ flip); }
+  T flip;
+};
+
+// Returns the largest key of a line.
+template <typename T>
+MGE_INLINE typename ArgKey<T>::C TopKey(const T* x, int64_t n, ArgKey<T> key) {
+  auto top = key(x[0]);
+  int64_t i = 0;
+  if constexpr (kFloat<T>) {
+    using L = LaneOf<T>;
+    using V = typename L::V;
+    constexpr int W = L::kWidth;
+    if (n >= 2 * W) {
+      V a = L::All(top), b = a;
+      for (; i + 2 * W <= n; i += 2 * W) {
+        a = Max(Load(x + i) * key.sign, a);
+        b = Max(Load(x + i + W) * key.sign, b);
+      }
+      top = MaxOf(Max(a, b));
+    }
+  }
+  for (; i < n; ++i) top = MaxNumber(top, key(x[i]));
+  return top;
+}
+
+// Returns whether a key is `top`, which may be NaN.
+template <typename C>
+MGE_INLINE bool IsTop(C key, C top) {
+  return key == top || (top != top && key != key);
+}
+
+// Returns whether one of the kArgBlock elements at x has the key `top`.
+inline constexpr int64_t kArgBlock = 64;
+template <typename T>
+MGE_INLINE bool HasTop(const T* x, typename ArgKey<T>::C top, ArgKey<T> key) {
+  if constexpr (kFloat<T>) {
+    using L = LaneOf<T>;
+    decltype(Load(x) != Load(x)) found = {};
+    for (int64_t i = 0; i < kArgBlock; i += L::kWidth) {
+      auto v = Load(x + i) * key.sign;
+      found |= top != top ? v != v : v == top;
+    }
+    return Any(found);
+  } else {
+    T found = 0;
+    for (int64_t i = 0; i < kArgBlock; ++i) found |= static_cast<T>(key(x[i]) == top);
+    return found != 0;
+  }
+}
+
+// Returns the first or the last position of the largest key in a line.
+template <typename T>
+MGE_INLINE int64_t ArgLine(const T* x, int64_t n, bool last, ArgKey<T> key) {
+  auto top = TopKey(x, n, key);
+  if (last) {
+    int64_t i = n;
+    while (i >= kArgBlock && !HasTop(x + i - kArgBlock, top, key)) i -= kArgBlock;
+    while (!IsTop(key(x[--i]), top)) {
+    }
+    return i;
+  }
+  int64_t i = 0;
+  while (i + kArgBlock <= n && !HasTop(x + i, top, key)) i += kArgBlock;
+  while (!IsTop(key(x[i]), top)) ++i;
+  return i;
+}
+
+// Searches up to kArgBlock neighbouring columns. The compiler vectorises the loops over them.
+template <typename T>
+MGE_INLINE void ArgColumns(const ArgSpec& s, const T* x, int64_t columns, int64_t* y, ArgKey<T> key) {
+  using K = typename ArgKey<T>::C;
+  using C = std::conditional_t<sizeof(K) < 4, int32_t, K>;
+  using I = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+  C row[kArgBlock], best[kArgBlock];
+  I at[kArgBlock];
+  auto load = [&](int64_t i) {
+    const T* p = x + i * s.inner;
+    if constexpr (kFloat<T> && sizeof(T) == 2) {
+      constexpr int W = LaneOf<T>::kWidth;
+      for (int64_t k = 0; k < columns; k += W) {
+        int left = static_cast<int>(columns - k < W ? columns - k : W);
+        Store(row + k, LaneOf<T>::Get(p + k, left) * key.sign);
+      }
+    } else {
+      for (int64_t k = 0; k < columns; ++k) row[k] = static_cast<C>(key(p[k]));
+    }
+  };
+  auto place = [&](int64_t i) { return s.last ? s.n - 1 - i : i; };  // the first found is kept
+  load(place(0));
+  for (int64_t k = 0; k < columns; ++k) best[k] = row[k], at[k] = 0;
+  for (int64_t i = 1; i < s.n; ++i) {
+    load(place(i));
+    const I now = static_cast<I>(i);
+    for (int64_t k = 0; k < columns; ++k) {
+      const bool better = (row[k] > best[k]) | ((row[k] != row[k]) & (best[k] == best[k]));
+      best[k] = better ? row[k] : best[k];
+      at[k] = better ? now : at[k];
+    }
+  }
+  for (int64_t k = 0; k < columns; ++k) y[k] = place(at[k]);
+}
+
 template <typename T>
 void Arg(const ArgSpec& s, const void* source, int64_t* y, int64_t begin, int64_t end) {
-  for (int64_t u = begin; u < end; ++u) {
-    auto* x = static_cast<const T*>(source) + u / s.inner * s.n * s.inner + u % s.inner;
-    auto value = [&](int64_t i) {
-      if constexpr (kFloat<T> && sizeof(T) == 2) {
-        return Widen(x[i * s.inner]);
-      } else {
-        return x[i * s.inner];
-      }
-    };
-    auto best = value(0);
-    int64_t at = 0;
-    for (int64_t i = 1; i < s.n; ++i) {
-      auto v = value(i);
-      bool better = s.minimum ? v < best : v > best;
-      better |= v != v && best == best;
-      better &= best == best || s.last;
-      if (better || (s.last && (v == best || (v != v && best != best)))) {
-        best = v;
-        at = i;
-      }
-    }
-    y[u] = at;
+  auto* x = static_cast<const T*>(source);
+  const ArgKey<T> key(s.minimum);
+  if (s.inner == 1) {
+    for (int64_t u = begin; u < end; ++u) *y++ = ArgLine(x + u * s.n, s.n, s.last, key);
+    return;
+  }
+  for (int64_t u = begin; u < end;) {
+    const int64_t column = u % s.inner;
+    int64_t columns = s.inner - column < end - u ? s.inner - column : end - u;
+    columns = columns < kArgBlock ? columns : kArgBlock;
+    ArgColumns(s, x + u / s.inner * s.n * s.inner + column, columns, y, key);
+    u += columns;
+    y += columns;
   }
 }
 
 ArgFn FindArg(mge_dtype type) {
   ArgFn f = nullptr;
-  if constexpr (kWithIntegers) DispatchNumeric(type, [&](auto tag) { f = Arg<typename decltype(tag)::type>; });
+  DispatchFloating(type, [&](auto tag) { f = Arg<typename decltype(tag)::type>; });
+  if constexpr (kWithIntegers) DispatchInteger(type, [&](auto tag) { f = Arg<typename decltype(tag)::type>; });
   return f;
 }
 

@@ -30,11 +30,13 @@ inline constexpr int64_t kReduceColumns = 64;
 // Computes units [begin, end): elements of y, or blocks of kReduceColumns of its innermost dimension.
 using ReduceFn = void (*)(const ReduceSpec& s, const void* x, void* y, int64_t begin, int64_t end);
 
-// A search along an axis of n elements, `inner` apart. Units are elements of y.
+// A search along an axis of n > 0 elements, `inner` apart. Units are the results, numbered over the other dimensions.
 struct ArgSpec {
   int64_t n, inner;
   bool minimum, last;  // last: of equal elements, return the last
 };
+// Computes units [begin, end) into y[0], y[1]...: the position of the extreme element. NaN is larger, and smaller, than every
+// number.
 using ArgFn = void (*)(const ArgSpec& s, const void* x, int64_t* y, int64_t begin, int64_t end);
 
 struct ReduceTable {
@@ -44,11 +46,14 @@ struct ReduceTable {
 
 MGE_CPU_DISPATCH(ReduceTable, Reduce)
 
-// Returns the kernel for an instruction set. Integers and searches have one kernel for all sets.
+// Return the kernel for an instruction set. Integers have one kernel for all sets.
 inline ReduceFn FindReduce(Isa isa, ReduceOp op, mge_dtype type) {
   ReduceFn f = Reduce(isa).find(op, type);
   return f ? f : Reduce(Isa::kPortable).find(op, type);
 }
-inline ArgFn FindArg(mge_dtype type) { return Reduce(Isa::kPortable).arg(type); }
+inline ArgFn FindArg(Isa isa, mge_dtype type) {
+  ArgFn f = Reduce(isa).arg(type);
+  return f ? f : Reduce(Isa::kPortable).arg(type);
+}
 
 }  // namespace mge::cpu

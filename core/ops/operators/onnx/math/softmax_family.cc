@@ -14,8 +14,12 @@ absl::Status EvalHardmax(EvalContext& ctx) {
     using T = std::decay_t<decltype(*out)>;
     using C = Compute<T>;
     int64_t best = 0;
-    for (int64_t k = 0; k < n; ++k) {
-      if (static_cast<C>(in[k * stride]) > static_cast<C>(in[best * stride])) best = k;
+    C top = static_cast<C>(in[0]);
+    for (int64_t k = 1; k < n && top == top; ++k) {
+      const C x = static_cast<C>(in[k * stride]);
+      if (x <= top) continue;
+      top = x;
+      best = k;
     }
     for (int64_t k = 0; k < n; ++k) out[k * stride] = T(k == best ? 1.0f : 0.0f);
   });
@@ -72,7 +76,8 @@ constexpr OpDef Row(std::string_view name, std::string_view doc, EvalFn eval, Gr
 }
 
 constexpr OpDef kRows[] = {
-    Row("Hardmax", "1 at the first largest element along an axis, 0 elsewhere.", EvalHardmax, ZeroGradient, {"(T[2,5,3])"}),
+    Row("Hardmax", "1 at the first largest element along an axis, 0 elsewhere. NaN is the largest.", EvalHardmax,
+        ZeroGradient, {"(T[2,5,3])"}),
     Row("LogSoftmax", "Logarithm of the softmax along an axis.", EvalLogSoftmax, LogSoftmaxGradient,
         {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"}),
     Row("Softmax", "exp(x) divided by its sum along an axis.", EvalSoftmax, SoftmaxGradient,
