@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gather, GatherElements and GatherND.
+// Gather and GatherND.
 #include "support/index.h"
 #include "support/kernel.h"
 #include "support/work.h"
@@ -11,15 +11,15 @@ constexpr int kMaxRank = 8;
 
 // Output piece u is `bytes` bytes of x, at an offset given by its index tuple.
 struct Args {
-  enum Kind { kAlong, kElements, kTuples } kind;
+  enum Kind { kAlong, kTuples } kind;
   const char* name;
   Slot x, indices, y;
   bool wide;
   int64_t bytes;                 // bytes per piece
   int64_t n, m;                  // kAlong: size along the axis of x, of the indices
   int64_t element;               // bytes per element of x
-  int32_t rank, axis;            // kElements
-  int64_t dims[kMaxRank];        // kElements: of the indices; kTuples: the indexed dimensions of x
+  int32_t rank;                  // kTuples: indices per tuple
+  int64_t dims[kMaxRank];        // kTuples: the indexed dimensions of x
   int64_t strides[kMaxRank];     // of x, in elements
   int64_t tuples, batch_stride;  // kTuples: tuples per batch; elements of x per batch
   Chunks chunks;
@@ -47,15 +47,6 @@ mge_code Launch(const Args& a, const mge_run* run) {
         int64_t i = check.Checked(indices[u % a.m], a.n);
         from = (u / a.m * a.n + i) * a.bytes;
         if (i < 0) return;
-      } else if (a.kind == Args::kElements) {
-        int64_t rest = u, offset = 0;
-        for (int d = a.rank - 1; d >= 0; --d) {
-          if (d != a.axis) offset += rest % a.dims[d] * a.strides[d];
-          rest /= a.dims[d];
-        }
-        int64_t i = check.Checked(indices[u], a.n);
-        if (i < 0) return;
-        from = (offset + i * a.strides[a.axis]) * a.element;
       } else {
         int64_t offset = u / a.tuples * a.batch_stride;
         for (int k = 0; k < a.rank; ++k) {
@@ -117,26 +108,12 @@ Result Describe(const Problem& p, Args* a) {
     units = static_cast<uint64_t>(Product(indices.dims().first(static_cast<size_t>(indices.rank() - 1))));
   } else {
     int64_t axis = n.Int("axis");
-    a->axis = static_cast<int32_t>(axis);
-    a->n = x.dim(a->axis);
-    if (n.op() == "Gather") {
-      a->kind = Args::kAlong;
-      a->name = "Gather";
-      a->m = static_cast<int64_t>(indices.elements());
-      a->bytes = strides[static_cast<size_t>(axis)] * a->element;
-      units = static_cast<uint64_t>(Product(x.dims().first(static_cast<size_t>(axis))) * a->m);
-    } else {
-      if (indices.rank() != rank) return {MGE_UNIMPLEMENTED, "indices of another rank"};
-      a->kind = Args::kElements;
-      a->name = "GatherElements";
-      a->rank = rank;
-      a->bytes = a->element;
-      for (int d = 0; d < rank; ++d) {
-        a->dims[d] = indices.dim(d);
-        a->strides[d] = strides[static_cast<size_t>(d)];
-      }
-      units = indices.elements();
-    }
+    a->kind = Args::kAlong;
+    a->name = "Gather";
+    a->n = x.dim(static_cast<int>(axis));
+    a->m = static_cast<int64_t>(indices.elements());
+    a->bytes = strides[static_cast<size_t>(axis)] * a->element;
+    units = static_cast<uint64_t>(Product(x.dims().first(static_cast<size_t>(axis))) * a->m);
   }
   if (y.elements() == 0) units = 0;
   double us = SerialUs(x, y, units);
@@ -166,7 +143,7 @@ struct GatherRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<GatherRow>("Gather"), Row<GatherRow>("GatherElements"), Row<GatherRow>("GatherND")};
+constexpr KernelRow kRows[] = {Row<GatherRow>("Gather"), Row<GatherRow>("GatherND")};
 
 }  // namespace
 

@@ -190,8 +190,8 @@ double ChooseShape(std::vector<Dim> dims, Isa isa, CopyArgs* c) {
     c->columns_step = dims[static_cast<size_t>(columns)].to;
     c->rows_step = inner.from;
     dims.erase(dims.begin() + columns);
-    ns = c->bytes < 4 ? 0.6 : isa == Isa::kPortable ? 0.1 : 0.05;
-    if (c->n < 8) ns = 0.2;  // no whole blocks
+    ns = c->bytes == 2 || isa == Isa::kPortable ? 0.1 : 0.05;
+    if (c->n < (c->bytes == 1 ? 16 : 8)) ns = c->bytes < 4 ? 0.6 : 0.2;  // no whole blocks
     const int64_t together = std::max<int64_t>(1, kTransposeElements / c->n);
     if (c->n < kTransposeRows && c->columns >= 2 * together && c->columns % together == 0) {
       AddOuter(c, {c->columns / together, together, c->columns_step * together});

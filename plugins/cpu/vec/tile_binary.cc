@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <math.h>
 
+#include <type_traits>
+
 #include "vec/simd.h"
 #include "vec/tile.h"
 
@@ -70,15 +72,29 @@ MGE_INLINE T WrappingPower(T base, T exponent) {
 }
 
 // Returns x / y. The divisors 0 and -1 would trap: -1 negates and wraps around; programs whose divisor may be 0 are refused
-// (support/program.cc).
+// (support/program.cc). The quotient of narrow numbers is computed in floats, whose vectors divide: it differs from each
+// integer by more than their rounding.
 template <typename T>
 MGE_INLINE T Quotient(T x, T y) {
+  const bool negates = T(-1) < 0 && y == static_cast<T>(-1);
+  if constexpr (sizeof(T) < 8) {
+    using F = std::conditional_t<(sizeof(T) < 4), float, double>;
+    using Whole = std::conditional_t<(sizeof(T) < 4), int32_t, std::conditional_t<std::is_signed_v<T>, T, int64_t>>;
+    const T divisor = y == 0 || negates ? T{1} : y;
+    const T q = static_cast<T>(static_cast<Whole>(static_cast<F>(x) / static_cast<F>(divisor)));
+    return y == 0 ? T{0} : negates ? static_cast<T>(0 - static_cast<unsigned long long>(x)) : q;
+  }
   if (y == 0) return 0;
-  if (T(-1) < 0 && y == static_cast<T>(-1)) return static_cast<T>(0 - static_cast<unsigned long long>(x));
+  if (negates) return static_cast<T>(0 - static_cast<unsigned long long>(x));
   return static_cast<T>(x / y);
 }
 template <typename T>
 MGE_INLINE T Remainder(T x, T y) {
+  if constexpr (sizeof(T) < 8) {
+    using U = unsigned long long;
+    const T r = static_cast<T>(static_cast<U>(x) - static_cast<U>(Quotient(x, y)) * static_cast<U>(y));
+    return y == 0 ? T{0} : r;
+  }
   if (y == 0 || (T(-1) < 0 && y == static_cast<T>(-1))) return 0;
   return static_cast<T>(x % y);
 }

@@ -54,6 +54,41 @@ MGE_INLINE void Block(const T* from, int64_t fs, T* to, int64_t ts) {
   }
 }
 
+// Bytes and 16-bit elements: vectors of 16 bytes, as many as a vector has elements. Interleaving the first half of the
+// vectors with the second exchanges one bit of the row's and the column's number; all bits make a transposition.
+typedef uint8_t V16 __attribute__((vector_size(16)));
+typedef uint16_t V8 __attribute__((vector_size(16)));
+MGE_INLINE V16 LowPairs(V16 a, V16 b) {
+  return __builtin_shuffle(a, b, V16{0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23});
+}
+MGE_INLINE V16 HighPairs(V16 a, V16 b) {
+  return __builtin_shuffle(a, b, V16{8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31});
+}
+MGE_INLINE V8 LowPairs(V8 a, V8 b) { return __builtin_shuffle(a, b, V8{0, 8, 1, 9, 2, 10, 3, 11}); }
+MGE_INLINE V8 HighPairs(V8 a, V8 b) { return __builtin_shuffle(a, b, V8{4, 12, 5, 13, 6, 14, 7, 15}); }
+
+template <typename V, int kStages, typename T>
+MGE_INLINE void BlockByPairs(const T* from, int64_t fs, T* to, int64_t ts) {
+  constexpr int kRows = 1 << kStages;
+  V a[kRows], b[kRows];
+  MGE_UNROLL
+  for (int i = 0; i < kRows; ++i) __builtin_memcpy(&a[i], from + i * fs, 16);
+  MGE_UNROLL
+  for (int stage = 0; stage < kStages; ++stage) {
+    MGE_UNROLL
+    for (int i = 0; i < kRows / 2; ++i) {
+      b[2 * i] = LowPairs(a[i], a[i + kRows / 2]);
+      b[2 * i + 1] = HighPairs(a[i], a[i + kRows / 2]);
+    }
+    MGE_UNROLL
+    for (int i = 0; i < kRows; ++i) a[i] = b[i];
+  }
+  MGE_UNROLL
+  for (int i = 0; i < kRows; ++i) __builtin_memcpy(to + i * ts, &a[i], 16);
+}
+MGE_INLINE void Block(const uint8_t* from, int64_t fs, uint8_t* to, int64_t ts) { BlockByPairs<V16, 4>(from, fs, to, ts); }
+MGE_INLINE void Block(const uint16_t* from, int64_t fs, uint16_t* to, int64_t ts) { BlockByPairs<V8, 3>(from, fs, to, ts); }
+
 // A few rows whose columns lie together in the target, as the planes of an image become its pixels. The constant number of
 // rows lets the compiler interleave vectors.
 template <int kRows, typename T>
@@ -65,7 +100,7 @@ void Interleave(const T* __restrict from, int64_t fs, T* __restrict to, int64_t 
 
 template <typename T>
 void Run(const void* source, int64_t fs, void* target, int64_t ts, int64_t rows, int64_t columns) {
-  constexpr int kBlock = sizeof(T) == 4 ? kBlock4 : 8;
+  constexpr int kBlock = sizeof(T) == 1 ? 16 : sizeof(T) == 4 ? kBlock4 : 8;
   constexpr int64_t kRows = 64;  // source lines read together; they fit into the first-level cache
   auto* from = static_cast<const T*>(source);
   auto* to = static_cast<T*>(target);
