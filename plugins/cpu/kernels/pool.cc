@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MaxPool, with or without indices, and AveragePool.
+// MaxPool, with or without indices, AveragePool, and LpPool with p = 1 or 2.
 #include "vec/pool.h"
 
 #include "mge/plugin/problems/window.hpp"
@@ -38,6 +38,7 @@ mge_code LaunchIndexed(const Args& a, const mge_run* run) {
 
 PoolOp OpOf(const Node& n) {
   if (n.op() == "MaxPool") return PoolOp::kMax;
+  if (n.op() == "LpPool") return n.Int("p") == 1 ? PoolOp::kL1 : PoolOp::kL2;
   return n.Int("count_include_pad") ? PoolOp::kAverageWithPads : PoolOp::kAverage;
 }
 
@@ -60,7 +61,7 @@ double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
   for (const PoolAxis& a : s.axis) taps *= static_cast<double>(a.kernel);
   Value x = n.input(0), y = n.output(0);
   double vector_ns = (isa == Isa::kAvx512 ? 0.055 : isa == Isa::kAvx2 ? 0.09 : 0.3) * (SizeOf(x.dtype()) == 1 ? 0.3 : 1);
-  double ns = channels_last ? vector_ns * taps : vector_ns * taps * static_cast<double>(s.axis[2].stride) + 1.5;
+  double ns = channels_last ? vector_ns * taps : vector_ns * taps * static_cast<double>(s.axis[2].stride) + 0.6;
   const bool indexed = n.has_output(1);
   if (indexed) ns = channels_last ? 2 * ns + 0.3 : 2 * ns + 1.5 * static_cast<double>(s.axis[2].kernel);
   const auto bytes = static_cast<double>(x.bytes() + (indexed ? 3 : 1) * y.bytes());
@@ -73,6 +74,7 @@ struct PoolRow {
     Node n = p.node();
     PoolSpec spec;
     if (Result r = Describe(n, &spec); !r.ok()) return offers.Refuse(r.text());
+    if (n.op() == "LpPool" && n.Int("p") != 1 && n.Int("p") != 2) return offers.Refuse("only the norms 1 and 2");
     const bool indexed = n.has_output(1);
     if (indexed) {
       if (std::string_view why = WhyNotIndexed(n, spec); !why.empty()) return offers.Refuse(why);
@@ -127,7 +129,7 @@ struct PoolRow {
   }
 };
 
-constexpr KernelRow kRows[] = {Row<PoolRow>("MaxPool"), Row<PoolRow>("AveragePool")};
+constexpr KernelRow kRows[] = {Row<PoolRow>("MaxPool"), Row<PoolRow>("AveragePool"), Row<PoolRow>("LpPool")};
 
 }  // namespace
 

@@ -59,6 +59,15 @@ MGE_INLINE V Join(V a, V b) {
   return static_cast<V>(a + b);
 }
 
+// What an element adds to a window.
+template <PoolOp Op, typename V>
+MGE_INLINE V Map(V x) {
+  if constexpr (Op == PoolOp::kL1) return Magnitude(x);
+  if constexpr (Op == PoolOp::kL2) return x * x;
+  return x;
+}
+inline constexpr bool Averages(PoolOp op) { return op == PoolOp::kAverage || op == PoolOp::kAverageWithPads; }
+
 // The range of taps of an output inside the input.
 struct Taps {
   int64_t begin, end, first;  // first: input position of tap 0
@@ -92,7 +101,8 @@ MGE_INLINE int64_t CountOf(const PoolSpec& s, const Taps* t, int64_t depth, int6
 
 template <PoolOp Op, typename V, typename C>
 MGE_INLINE V Finish(V v, int64_t count, C) {
-  if constexpr (Op != PoolOp::kMax) return count ? static_cast<V>(v / static_cast<C>(count)) : static_cast<V>(v - v);
+  if constexpr (Averages(Op)) return count ? static_cast<V>(v / static_cast<C>(count)) : static_cast<V>(v - v);
+  if constexpr (Op == PoolOp::kL2) return Sqrt(v);
   return v;
 }
 
@@ -113,7 +123,7 @@ MGE_INLINE void PoolChannels(const PoolSpec& s, const Taps* t, const T* x, T* y,
       const int64_t row = (t[0].first + i * ad.dilation) * ah.in + t[1].first + j * ah.dilation;
       const T* p = x + (row * aw.in + t[2].first + t[2].begin * aw.dilation) * s.channels;
       for (int64_t k = t[2].begin; k < t[2].end; ++k, p += step) {
-        for (int v = 0; v < kVectors; ++v) sum[v] = Join<Op, V>(sum[v], L::Get(p + v * W, lanes));
+        for (int v = 0; v < kVectors; ++v) sum[v] = Join<Op, V>(sum[v], Map<Op, V>(L::Get(p + v * W, lanes)));
       }
     }
   }
@@ -130,7 +140,7 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
     auto* y = static_cast<T*>(target) + u * aw.out * s.channels;
     for (int64_t width = 0; width < aw.out; ++width, y += s.channels) {
       Taps t[3] = {Inside(ad, depth), Inside(ah, height), Inside(aw, width)};
-      int64_t count = Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, width);
+      int64_t count = Averages(Op) ? CountOf<Op>(s, t, depth, height, width) : 1;
       int64_t c = 0;
       for (; c + 4 * W <= s.channels; c += 4 * W) PoolChannels<Op, T, 4>(s, t, x + c, y + c, W, count);
       for (; c + 2 * W <= s.channels; c += 2 * W) PoolChannels<Op, T, 2>(s, t, x + c, y + c, W, count);
@@ -138,6 +148,53 @@ void ChannelsLast(const PoolSpec& s, const void* source, void* target, int64_t b
       if (c < s.channels) PoolChannels<Op, T, 1>(s, t, x + c, y + c, static_cast<int>(s.channels - c), count);
     }
   }
+}
+
+// A piece of a row of the output: outputs [first, first + count) of (depth, height).
+struct Piece {
+  int64_t depth, height, first, count;
+};
+
+// Takes every stride-th value of a line.
+template <typename C>
+MGE_INLINE void Pick(const C* line, int64_t stride, C* out, int64_t n) {
+  if (stride == 2) {  // the compiler vectorises a constant stride
+    for (int64_t o = 0; o < n; ++o) out[o] = line[2 * o];
+  } else {
+    for (int64_t o = 0; o < n; ++o) out[o] = line[o * stride];
+  }
+}
+
+// Finishes joined windows and writes them to y. Windows of an average that lie inside have the same number of taps.
+template <PoolOp Op, typename T>
+MGE_INLINE void FinishPiece(const PoolSpec& s, const Piece& p, const Compute<T>* windows, T* y) {
+  using L = PoolLanes<T>;
+  using V = typename L::V;
+  using C = typename L::C;
+  using Line = PoolLanes<C>;
+  const PoolAxis& aw = s.axis[2];
+  Taps t[3] = {Inside(s.axis[0], p.depth), Inside(s.axis[1], p.height), {}};
+  auto run = [&](int64_t begin, int64_t end, int64_t taps) {
+    constexpr int W = L::kWidth;
+    for (int64_t o = begin; o < end; o += W) {
+      const int left = static_cast<int>(end - o < W ? end - o : W);
+      L::Put(y + o, Finish<Op, V, C>(Line::Get(windows + o, left), taps, C{}), left);
+    }
+  };
+  if constexpr (!Averages(Op)) return run(0, p.count, 1);
+  const int64_t extent = (aw.kernel - 1) * aw.dilation + 1;
+  auto taps = [&](int64_t o) {
+    t[2] = Inside(aw, p.first + o);
+    return CountOf<Op>(s, t, p.depth, p.height, p.first + o);
+  };
+  auto inside = [&](int64_t o) {
+    const int64_t at = (p.first + o) * aw.stride - aw.pad_begin;
+    return at >= 0 && at + extent <= aw.in;
+  };
+  int64_t begin = 0, end = p.count;
+  for (; begin < end && !inside(begin); ++begin) run(begin, begin + 1, taps(begin));
+  for (; end > begin && !inside(end - 1); --end) run(end - 1, end, taps(end - 1));
+  if (begin < end) run(begin, end, taps(begin));
 }
 
 // Computes rows of the output in pieces. First combines the input rows of a window vertically, then neighbours along the
@@ -155,7 +212,8 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
   int64_t extent = (aw.kernel - 1) * aw.dilation + 1;
   bool wide = extent > kSpan;
   int64_t piece = wide ? 1 : (kSpan - extent) / aw.stride + 1;
-  C joined[kSpan + 2 * W], slid[kSpan + W];
+  C joined[kSpan + 2 * W], slid[kSpan + W], picked[kSpan + W];
+  const V start = L::All(Start<Op, C>());
   for (int64_t u = begin; u < end; ++u) {
     int64_t height = u % ah.out, depth = u / ah.out % ad.out, plane = u / ah.out / ad.out;
     auto* x = static_cast<const T*>(source) + plane * ad.in * ah.in * aw.in;
@@ -173,22 +231,26 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
       int64_t origin = first * aw.stride - aw.pad_begin;  // input position of joined[0]
       if (wide) {
         Taps tw = Inside(aw, first);
-        C best = Start<Op, C>();
+        V best = start;
         for_rows([&](const T* row) {
-          for (int64_t k = tw.begin; k < tw.end; ++k) best = Join<Op, C>(best, Widen(row[origin + k * aw.dilation]));
+          for (int64_t k = tw.begin; k < tw.end; ++k) {
+            best = Join<Op, V>(best, Map<Op, V>(L::Get(row + origin + k * aw.dilation, 1)));
+          }
         });
-        slid[0] = best;
+        Line::Put(slid, best, 1);
       } else {
         int64_t span = (count - 1) * aw.stride + extent;
         int64_t low = origin < 0 ? -origin : 0, high = aw.in - origin < span ? aw.in - origin : span;
-        V start = L::All(Start<Op, C>());
-        for (int64_t i = 0; i < span + W; i += W) __builtin_memcpy(joined + i, &start, sizeof(V));
+        low = low < span ? low : span;
+        high = high > low ? high : low;
+        for (int64_t i = 0; i < low; i += W) __builtin_memcpy(joined + i, &start, sizeof(V));
         for (int64_t i = low; i < high; i += W) {
           int left = static_cast<int>(high - i < W ? high - i : W);
           V sum = start;
-          for_rows([&](const T* row) { sum = Join<Op, V>(sum, L::Get(row + origin + i, left)); });
-          Line::Put(joined + i, sum, left);
+          for_rows([&](const T* row) { sum = Join<Op, V>(sum, Map<Op, V>(L::Get(row + origin + i, left))); });
+          __builtin_memcpy(joined + i, &sum, sizeof(V));
         }
+        for (int64_t i = high; i < span + W; i += W) __builtin_memcpy(joined + i, &start, sizeof(V));
         for (int64_t i = 0; i < span - extent + 1; i += W) {
           V sum = start;
           for (int64_t k = 0; k < aw.kernel; ++k) {
@@ -199,11 +261,12 @@ void Plain(const PoolSpec& s, const void* source, void* target, int64_t begin, i
           __builtin_memcpy(slid + i, &sum, sizeof(V));
         }
       }
-      for (int64_t o = 0; o < count; ++o) {
-        Taps t[3] = {td, th, Inside(aw, first + o)};
-        int64_t taps = Op == PoolOp::kMax ? 1 : CountOf<Op>(s, t, depth, height, first + o);
-        y[first + o] = Narrow<T>(Finish<Op, C, C>(slid[o * aw.stride], taps, C{}));
+      const C* windows = slid;
+      if (aw.stride != 1 && !wide) {
+        Pick(slid, aw.stride, picked, count);
+        windows = picked;
       }
+      FinishPiece<Op, T>(s, {depth, height, first, count}, windows, y + first);
     }
   }
 }
@@ -326,7 +389,7 @@ void IndexedPlain(const PoolSpec& s, const float* source, float* target, int64_t
 }
 
 template <PoolOp Op, typename T>
-PoolFn Pick(bool channels_last) {
+PoolFn For(bool channels_last) {
   return channels_last ? ChannelsLast<Op, T> : Plain<Op, T>;
 }
 
@@ -335,14 +398,20 @@ PoolFn Find(PoolOp op, mge_dtype type, bool channels_last) {
   switch (op) {
     case PoolOp::kMax:
       DispatchTo<float, double, F16, BF16, int8_t, uint8_t>(
-          type, [&](auto tag) { f = Pick<PoolOp::kMax, typename decltype(tag)::type>(channels_last); });
+          type, [&](auto tag) { f = For<PoolOp::kMax, typename decltype(tag)::type>(channels_last); });
+      break;
+    case PoolOp::kL1:
+      DispatchFloating(type, [&](auto tag) { f = For<PoolOp::kL1, typename decltype(tag)::type>(channels_last); });
+      break;
+    case PoolOp::kL2:
+      DispatchFloating(type, [&](auto tag) { f = For<PoolOp::kL2, typename decltype(tag)::type>(channels_last); });
       break;
     case PoolOp::kAverage:
-      DispatchFloating(type, [&](auto tag) { f = Pick<PoolOp::kAverage, typename decltype(tag)::type>(channels_last); });
+      DispatchFloating(type, [&](auto tag) { f = For<PoolOp::kAverage, typename decltype(tag)::type>(channels_last); });
       break;
     case PoolOp::kAverageWithPads:
       DispatchFloating(type,
-                       [&](auto tag) { f = Pick<PoolOp::kAverageWithPads, typename decltype(tag)::type>(channels_last); });
+                       [&](auto tag) { f = For<PoolOp::kAverageWithPads, typename decltype(tag)::type>(channels_last); });
       break;
   }
   return f;

@@ -7,7 +7,8 @@
 
 namespace mge::cpu {
 
-enum class PoolOp : uint8_t { kMax, kAverage, kAverageWithPads };
+// kL1 and kL2: norms, the sum of magnitudes and the root of the sum of squares.
+enum class PoolOp : uint8_t { kMax, kAverage, kAverageWithPads, kL1, kL2 };
 
 struct PoolAxis {
   int64_t in = 1, out = 1, kernel = 1, stride = 1, dilation = 1, pad_begin = 0, pad_end = 0;
@@ -27,7 +28,7 @@ using PoolFn = void (*)(const PoolSpec& s, const void* x, void* y, int64_t begin
 using IndexedPoolFn = void (*)(const PoolSpec& s, const float* x, float* y, int64_t* indices, int64_t begin, int64_t end);
 
 struct PoolTable {
-  PoolFn (*find)(PoolOp op, mge_dtype type, bool channels_last);
+  PoolFn (*find)(PoolOp op, mge_dtype type, bool channels_last);  // null for an unsupported type
   IndexedPoolFn indexed, indexed_channels_last;
 };
 
