@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "core/ops/families/convert.h"
 #include "core/ops/families/ml.h"
@@ -24,30 +26,63 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// The position of each category. If one is listed twice, its last position counts.
+// The position of each category. If one is listed twice, its last position counts. Numbers that lie close together have a
+// table from the lowest of them.
 struct Positions {
   std::unordered_map<std::string, int64_t> texts;
   std::unordered_map<int64_t, int64_t> ints;
+  int64_t lowest = 0;
+  std::vector<int64_t> table;  // -1: no category
+
+  // Return the position, or -1.
+  int64_t Find(const std::string& text) const {
+    auto at = texts.find(text);
+    return at == texts.end() ? -1 : at->second;
+  }
+  int64_t Find(int64_t number) const {
+    if (!table.empty()) {
+      const uint64_t i = static_cast<uint64_t>(number) - static_cast<uint64_t>(lowest);
+      return i < table.size() ? table[i] : -1;
+    }
+    auto at = ints.find(number);
+    return at == ints.end() ? -1 : at->second;
+  }
 };
+
+void FillTable(Positions& p) {
+  if (p.ints.empty()) return;
+  int64_t low = p.ints.begin()->first, high = low;
+  for (const auto& [number, position] : p.ints) {
+    low = std::min(low, number);
+    high = std::max(high, number);
+  }
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  if (range >= 4 * p.ints.size() + 64) return;
+  p.lowest = low;
+  p.table.assign(range + 1, -1);
+  for (const auto& [number, position] : p.ints)
+    p.table[static_cast<uint64_t>(number) - static_cast<uint64_t>(low)] = position;
+}
 
 absl::StatusOr<Positions> ReadPositions(const Attributes& attrs) {
   Positions out;
   int64_t i = 0;
   for (std::string& text : attrs.TextList("cats_strings")) out.texts[std::move(text)] = i++;
   for (int64_t number : attrs.IntList("cats_int64s")) out.ints[number] = i++;
+  FillTable(out);
   return out;
 }
 
 // Sets the element of each category to 1. key(i) is element i of the input.
-template <typename Key, typename F>
-absl::Status Encode(EvalContext& ctx, const std::unordered_map<Key, int64_t>& positions, F key, Tensor& y) {
+template <typename F>
+absl::Status Encode(EvalContext& ctx, const Positions& positions, F key, Tensor& y) {
   const bool zeros = ctx.attrs().Int("zeros") != 0;
   const int64_t width = y.shape().back();
   float* out = y.MutableData<float>().data();
   for (int64_t i = 0; i < ctx.input(0).elements(); ++i, out += width) {
-    auto at = positions.find(key(i));
-    if (at != positions.end()) {
-      out[at->second] = 1;
+    const int64_t at = positions.Find(key(i));
+    if (at >= 0) {
+      out[at] = 1;
     } else if (!zeros) {
       return ctx.Invalid(fmt::format("element {} is no known category, and zeros is 0", i));
     }
@@ -69,14 +104,14 @@ absl::Status Eval(EvalContext& ctx) {
   if (x.dtype() == DType::kString) {
     const std::string* in = x.Data<std::string>().data();
     return Encode(
-        ctx, positions->texts, [in](int64_t i) -> const std::string& { return in[i]; }, *y);
+        ctx, *positions, [in](int64_t i) -> const std::string& { return in[i]; }, *y);
   }
   absl::Status status;
   DispatchNumeric(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* in = x.Data<T>().data();
     status = Encode(
-        ctx, positions->ints, [in](int64_t i) { return Convert<int64_t>(in[i]); }, *y);
+        ctx, *positions, [in](int64_t i) { return Convert<int64_t>(in[i]); }, *y);
   });
   return status;
 }

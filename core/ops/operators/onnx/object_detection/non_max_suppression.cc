@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "core/ops/families/movement.h"
@@ -30,6 +31,27 @@ uint64_t SortKey(float score, int64_t index) {
   uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
   return static_cast<uint64_t>(~ascending) << 32 | static_cast<uint32_t>(index);
 }
+
+// Sorts a list from its beginning, as far as it is read: few of the scores of a class are usually read.
+class LazyOrder {
+ public:
+  LazyOrder(std::span<uint64_t> keys, int64_t first) : keys_(keys), step_(first) {}
+  // Returns the key at position i; i grows by at most one from call to call.
+  uint64_t operator[](int64_t i) {
+    if (i >= sorted_) {
+      const int64_t size = static_cast<int64_t>(keys_.size()), end = std::min(size, sorted_ + step_);
+      if (end < size) std::nth_element(keys_.begin() + sorted_, keys_.begin() + end, keys_.end());
+      std::sort(keys_.begin() + sorted_, keys_.begin() + end);
+      sorted_ = end;
+      step_ *= 2;
+    }
+    return keys_[static_cast<size_t>(i)];
+  }
+
+ private:
+  std::span<uint64_t> keys_;
+  int64_t sorted_ = 0, step_;
+};
 
 // The solid boxes kept so far, sorted into cells along x by their left edge. A cell is at least as wide as every box.
 // Therefore a box overlaps only boxes from two cells before its left edge (one for rounding) to the cell of its right
@@ -186,16 +208,16 @@ absl::Status Eval(EvalContext& ctx) {
     for (int64_t i = 0; i < n; ++i) {
       if (score_threshold ? score[i] > *score_threshold : score[i] == score[i]) order[candidates++] = SortKey(score[i], i);
     }
-    std::sort(order.begin(), order.begin() + candidates);
-    auto index_of = [&](int64_t c) { return static_cast<int64_t>(static_cast<uint32_t>(order[c])); };
-    auto box_of = [&](int64_t c) { return ReadBox(box + index_of(c) * 4, center); };
-    boxes_kept.Reset(candidates, box_of);
+    auto index_in = [](uint64_t key) { return static_cast<int64_t>(static_cast<uint32_t>(key)); };
+    boxes_kept.Reset(candidates, [&](int64_t c) { return ReadBox(box + index_in(order[c]) * 4, center); });
+    LazyOrder best(order.first(static_cast<size_t>(candidates)), 2 * limit);
     for (int64_t c = 0; c < candidates && counts[list] < limit; ++c) {
       if (c % 4096 == 0) MGE_RETURN_IF_ERROR(ctx.CheckStop());
-      const Box candidate = box_of(c);
+      const int64_t index = index_in(best[c]);
+      const Box candidate = ReadBox(box + index * 4, center);
       if (boxes_kept.Suppress(candidate)) continue;
       boxes_kept.Add(candidate);
-      kept[total++] = index_of(c);
+      kept[total++] = index;
       ++counts[list];
     }
   }

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
 #include <complex>
+#include <span>
 
 #include "core/ops/families/movement.h"
 
@@ -28,6 +31,47 @@ template <typename T>
 int CompareElements(const std::complex<T>& a, const std::complex<T>& b) {
   int real = CompareElements(a.real(), b.real());
   return real ? real : CompareElements(a.imag(), b.imag());
+}
+
+// Elements whose order is that of 64-bit keys.
+template <typename T>
+inline constexpr bool kHasKey = std::is_integral_v<T> || kIsFloating<T>;
+
+// Returns a key: equal elements have equal keys, smaller ones a smaller key, NaN the largest.
+template <typename T>
+uint64_t KeyOf(T x) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  if constexpr (std::is_unsigned_v<T>) {
+    return x;
+  } else if constexpr (std::is_integral_v<T>) {
+    return static_cast<uint64_t>(static_cast<int64_t>(x)) ^ kSign;
+  } else {
+    const double value = static_cast<double>(static_cast<Compute<T>>(x)) + 0.0;  // adding 0 makes -0 positive
+    if (value != value) return ~uint64_t{0};
+    const auto bits = std::bit_cast<uint64_t>(value);
+    return bits & kSign ? ~bits : bits | kSign;
+  }
+}
+
+struct KeyedItem {
+  uint64_t key;
+  int64_t item;
+};
+
+// Sorts by key and keeps the order of equal ones: by each byte of the keys that differs. `other` has as many items. Returns
+// the sorted list, which is one of the two.
+std::span<KeyedItem> SortByKey(std::span<KeyedItem> items, std::span<KeyedItem> other) {
+  uint64_t differs = 0;
+  for (const KeyedItem& i : items) differs |= i.key ^ items[0].key;
+  for (int shift = 0; shift < 64; shift += 8) {
+    if (((differs >> shift) & 255) == 0) continue;
+    size_t begin[257] = {};
+    for (const KeyedItem& i : items) ++begin[((i.key >> shift) & 255) + 1];
+    for (int b = 0; b < 256; ++b) begin[b + 1] += begin[b];
+    for (const KeyedItem& i : items) other[begin[(i.key >> shift) & 255]++] = i;
+    std::swap(items, other);
+  }
+  return items;
 }
 
 // Calls f(TypeTag<T>{}) for every type.
@@ -85,11 +129,25 @@ absl::Status Eval(EvalContext& ctx) {
   auto order = order_tensor.MutableData<int64_t>();
   auto group = group_tensor.MutableData<int64_t>();
   auto first = first_tensor.MutableData<int64_t>();
-  for (int64_t i = 0; i < n; ++i) order[i] = i;
   int64_t groups = 0;
+  const bool single = items.outer == 1 && items.block == 1;
+  MGE_ASSIGN_OR_RETURN(Tensor keyed_tensor, Scratch<int64_t>(ctx, single ? 4 * n : 0));
+  auto* keyed = reinterpret_cast<KeyedItem*>(keyed_tensor.MutableData<int64_t>().data());
   DispatchAny(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     auto in = x.Data<T>();
+    if constexpr (kHasKey<T>) {
+      if (single) {
+        for (int64_t i = 0; i < n; ++i) keyed[i] = {KeyOf(in[i]), i};
+        const auto size = static_cast<size_t>(n);
+        std::span<KeyedItem> sorted = SortByKey({keyed, size}, {keyed + n, size});
+        for (size_t i = 0; i < size; ++i) {
+          if (i == 0 || sorted[i].key != sorted[i - 1].key) first[groups++] = sorted[i].item;
+          group[sorted[i].item] = groups - 1;
+        }
+        return;
+      }
+    }
     auto compare = [&](int64_t a, int64_t b) {
       for (int64_t o = 0; o < items.outer; ++o) {
         for (int64_t k = 0; k < items.block; ++k) {
@@ -99,6 +157,7 @@ absl::Status Eval(EvalContext& ctx) {
       }
       return 0;
     };
+    for (int64_t i = 0; i < n; ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       int c = compare(a, b);
       return c ? c < 0 : a < b;
