@@ -44,7 +44,7 @@ fresh() {
 # in_common SCRIPT: runs SCRIPT after common.sh, with only the fake commands in PATH.
 in_common() { run env -i PATH="$work/bin" "$BASH" -c "set -euo pipefail; source '$root/packaging/common.sh'; $1"; }
 
-for script in run.sh test.sh tarball.sh; do
+for script in run.sh test.sh tarball.sh wheel.sh; do
   run "$root/packaging/$script" --help
   expect "$script --help" 0 "$code"
   contains "$script --help" "usage: packaging/$script" "$text"

@@ -27,13 +27,18 @@ def _chosen() -> str | None:
     return None
 
 
-def _candidates() -> list[str]:
-    """Returns where the library may lie: beside the package, in the tree that it was installed or built with, on the
-    system."""
-    folders = [_FOLDER / "lib"]
+def prefixes() -> list[pathlib.Path]:
+    """Returns where MGE may be installed: in the package, as the wheel has it, or in the tree that it was installed or built with."""
+    folders = [_FOLDER]
     for parent in _FOLDER.parents:
-        folders += [parent / "lib", parent / "build" / "release" / "lib"]
-    return [str(f / _NAME) for f in folders if (f / _NAME).is_file()] + [_NAME]
+        folders += [parent, parent / "build" / "release"]
+    return folders
+
+
+def _candidates() -> list[str]:
+    """Returns where the library may lie; the last place is the system."""
+    files = [prefix / "lib" / _NAME for prefix in prefixes()]
+    return [str(file) for file in files if file.is_file()] + [_NAME]
 
 
 def _open() -> c.CDLL:
