@@ -59,8 +59,8 @@ class OutOfMemoryError(Error, MemoryError):
     code, exit_code = 8, 6
 
 
-class FileError(Error):
-    """A file that cannot be read or written."""
+class FileError(Error, OSError):
+    """A file that cannot be read or written. It has no `errno`, because the message says why."""
 
     code, exit_code = 5, 7
 

@@ -152,6 +152,8 @@ class Errors(unittest.TestCase):
             mge.Session("/nowhere.onnx")
         self.assertEqual((caught.exception.id, caught.exception.code, caught.exception.exit_code), (701, 5, 7))
         self.assertIn("Check the path", caught.exception.to_dict()["fix"])
+        self.assertIsInstance(caught.exception, OSError)
+        self.assertIn("cannot read '/nowhere.onnx'", str(caught.exception))
         session = mge.Session(MODEL)
         with self.assertRaisesRegex(ValueError, "did you mean 'image'"):
             session.run(imag=images())
