@@ -41,7 +41,7 @@ done
 jobs=${jobs:-$(default_jobs)}
 positive --jobs "$jobs"
 
-ensure_packages build wheel
+ensure_packages build bench tarball
 tools=$root/build/wheel-tools
 if ! [[ -x $tools/bin/auditwheel ]]; then
   say "making a Python environment with auditwheel in $tools"

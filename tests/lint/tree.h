@@ -87,7 +87,7 @@ inline std::string WithoutComments(const std::string& text) {
 
 class Tree {
  public:
-  // Reads every text file below `root` except those of build trees and version control.
+  // Reads every text file below `root` except those of build trees, packages and version control.
   static Tree Read(const std::filesystem::path& root) {
     namespace fs = std::filesystem;
     std::map<std::string, std::string> texts;
@@ -95,7 +95,7 @@ class Tree {
     auto options = fs::directory_options::skip_permission_denied;
     for (fs::recursive_directory_iterator it(root, options), end; it != end; ++it) {
       std::string name = it->path().filename().string();
-      if (name == "build" || name == ".git" || name == "__pycache__") {
+      if (name == "build" || name == "dist" || name == ".git" || name == "__pycache__") {
         it.disable_recursion_pending();
         continue;
       }
