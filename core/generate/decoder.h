@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// A decoder of a language model: runs tokens behind those that it has seen, and computes the logits of the next one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/engine/session.h"
+#include "core/generate/caches.h"
+#include "core/generate/config.h"
+
+namespace mge {
+
+// Used by one thread at a time.
+class Decoder {
+ public:
+  // Fails with kUnsupportedFeature if the model has inputs that generation does not know, and like Caches::Find().
+  static absl::StatusOr<std::unique_ptr<Decoder>> Create(std::shared_ptr<Session> session, const GenerationConfig& config,
+                                                         int64_t most);
+
+  const Session& session() const { return *session_; }
+  const Caches& caches() const { return caches_; }
+  // The number of tokens that it has seen.
+  int64_t length() const { return length_; }
+
+  // Runs tokens. With `logits`, replaces it by the logits of the token behind the last one. If this fails, the decoder has seen the
+  // tokens of before. `control` may be null.
+  absl::Status Run(std::span<const int64_t> ids, std::vector<float>* logits, RunControl* control);
+  // Forgets tokens, so that at most `length` remain; a model with a state forgets all of them. Fails with kOutOfMemory or kOverBudget.
+  absl::Status Truncate(int64_t length);
+
+ private:
+  enum class Content { kIds, kMask, kPositions, kPastLength, kTotalLength, kCache };
+  struct Input {
+    Content content;
+    DType dtype = DType::kUndefined;
+    Shape dims = {};   // of kPastLength and kTotalLength
+    size_t cache = 0;  // index, for kCache
+  };
+  // The outputs that a run computes: the caches, and perhaps the logits, in the model's order.
+  struct OutputSet {
+    std::vector<int> places;
+    std::vector<size_t> caches;  // by place: the index of the cache; kLogits: the logits
+  };
+  static constexpr size_t kLogits = static_cast<size_t>(-1);
+
+  Decoder(std::shared_ptr<Session> session, Caches caches) : session_(std::move(session)), caches_(std::move(caches)) {}
+  absl::Status BindInputs(const GenerationConfig& config);
+  OutputSet OutputsWith(std::vector<std::pair<int, size_t>> outputs) const;
+  absl::Status Explained(absl::Status status, int64_t total) const;
+  absl::StatusOr<HostValue> InputFor(const Input& input, std::span<const int64_t> ids) const;
+
+  const std::shared_ptr<Session> session_;
+  Caches caches_;
+  std::vector<Input> inputs_;  // in the model's order
+  OutputSet all_, without_logits_;
+  int64_t length_ = 0;
+};
+
+}  // namespace mge
