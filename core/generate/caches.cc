@@ -137,13 +137,19 @@ HostValue Caches::InputOf(size_t i) const {
 
 HostValue Caches::OutputOf(size_t i) const { return shared_ && caches_[i].rows_axis >= 0 ? InputOf(i) : HostValue(); }
 
-absl::Status Caches::Check(size_t i, const HostValue& output) const {
+absl::Status Caches::Check(size_t i, const HostValue& output, int64_t tokens) const {
   const Cache& cache = caches_[i];
-  if (!shared_ || cache.rows_axis < 0 || output.tensor.data() == cache.value.data()) return absl::OkStatus();
-  return Fail(errors::kUnsupportedFeature, fmt::format("the model does not write into the cache '{}'", cache.name),
-              {.what = fmt::format("a cache of {} was given, the model returned {}", ShapeText(cache.value.shape()),
-                                   ShapeText(output.tensor.shape())),
-               .fix = "set search.past_present_share_buffer of genai_config.json to false"});
+  const bool in_place = shared_ && cache.rows_axis >= 0;
+  const Shape expected = in_place ? cache.value.shape() : cache.DimsOf(tokens);
+  const Tensor& got = output.tensor;
+  if (got.dtype() == cache.dtype && got.shape() == expected && (!in_place || got.data() == cache.value.data())) {
+    return absl::OkStatus();
+  }
+  return Fail(errors::kUnsupportedFeature, fmt::format("the model does not continue the cache '{}'", cache.name),
+              {.what = fmt::format("{}{} was expected after {} tokens, the model returned {}{}", DTypeName(cache.dtype),
+                                   ShapeText(expected), tokens, DTypeName(got.dtype()), ShapeText(got.shape())),
+               .fix = in_place ? "set search.past_present_share_buffer of genai_config.json to false"
+                               : "export the model for one sequence of any length"});
 }
 
 absl::StatusOr<int64_t> Caches::Truncate(int64_t length, int64_t tokens) {

@@ -37,8 +37,9 @@ class Caches {
   // Returns the input of cache `i`, and what is to be its output: the same memory for a shared cache, else an undefined tensor.
   HostValue InputOf(size_t i) const;
   HostValue OutputOf(size_t i) const;
-  // Fails with kUnsupportedFeature if a run did not write output `i` into the shared cache that it was given.
-  absl::Status Check(size_t i, const HostValue& output) const;
+  // Checks output `i` of a run after which there are `tokens` tokens. Fails with kUnsupportedFeature if its type or shape is not that
+  // of the cache, or if the run did not write it into the shared cache that it was given.
+  absl::Status Check(size_t i, const HostValue& output, int64_t tokens) const;
   // Makes a run's output the value of cache `i`.
   void Keep(size_t i, HostValue output) { caches_[i].value = std::move(output.tensor); }
   // Removes the rows from `tokens` on, where `length` are there. Returns the tokens that remain: `tokens`, or 0 if a cache cannot be

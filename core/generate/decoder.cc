@@ -165,7 +165,8 @@ absl::Status Decoder::Run(std::span<const int64_t> ids, std::vector<float>* logi
       Explained(session_->Submit({.inputs = inputs, .outputs = outputs, .places = wanted.places}, state).status(), total));
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool is_cache = wanted.caches[i] != kLogits;
-    MGE_RETURN_IF_ERROR(is_cache ? caches_.Check(wanted.caches[i], outputs[i]) : ReadLastRow(outputs[i].tensor, *logits));
+    MGE_RETURN_IF_ERROR(is_cache ? caches_.Check(wanted.caches[i], outputs[i], total)
+                                 : ReadLastRow(outputs[i].tensor, *logits));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (wanted.caches[i] != kLogits) caches_.Keep(wanted.caches[i], std::move(outputs[i]));

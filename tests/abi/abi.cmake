@@ -48,7 +48,7 @@ add_custom_command(OUTPUT ${stub}
   COMMAND ${CMAKE_COMMAND} -DINCLUDES=${PROJECT_SOURCE_DIR}/sdk/include/mge -DOUTPUT=${stub}
           -P ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake
   DEPENDS ${PROJECT_SOURCE_DIR}/sdk/include/mge/mge.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/context.h
-          ${PROJECT_SOURCE_DIR}/sdk/include/mge/eager.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
+          ${PROJECT_SOURCE_DIR}/sdk/include/mge/eager.h ${PROJECT_SOURCE_DIR}/sdk/include/mge/generate.h ${plugin_h} ${CMAKE_CURRENT_SOURCE_DIR}/abi/stub.cmake VERBATIM)
 foreach(age IN ITEMS "" _newer)
   add_library(mge_interfaces${age} SHARED ${stub})
   target_link_libraries(mge_interfaces${age} PRIVATE mge_sdk)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes a library that defines every function of mge.h, context.h and eager.h with an empty body, so that its debug information holds the
+# Writes a library that defines every function of mge.h, context.h, eager.h and generate.h with an empty body, so that its debug information holds the
 # whole interface of applications and, through mge_plugin_query, that of backends. Run with -DINCLUDES=... -DOUTPUT=...
 file(READ ${INCLUDES}/mge.h text)
-foreach(header IN ITEMS context.h eager.h)
+foreach(header IN ITEMS context.h eager.h generate.h)
   file(READ ${INCLUDES}/${header} more)
   string(APPEND text "${more}")
 endforeach()
@@ -14,7 +14,7 @@ list(LENGTH functions count)
 if(count LESS 40)
   message(FATAL_ERROR "only ${count} functions found in ${INCLUDES}; has the form of the headers changed?")
 endif()
-set(out "#include \"mge/context.h\"\n#include \"mge/eager.h\"\n#include \"mge/plugin.h\"\n\n")
+set(out "#include \"mge/context.h\"\n#include \"mge/eager.h\"\n#include \"mge/generate.h\"\n#include \"mge/plugin.h\"\n\n")
 foreach(function IN LISTS functions)
   string(REGEX REPLACE "^MGE_API |%$" "" function "${function}")
   string(APPEND out "${function} { __builtin_trap()%}\n")

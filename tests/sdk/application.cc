@@ -2,6 +2,7 @@
 // The C++ headers for applications, in C++17 and later, with and without exceptions, alone and behind plugin.hpp. The test is that
 // it compiles.
 #include "mge/eager.hpp"
+#include "mge/generate.hpp"
 #include "mge/optimizers.hpp"
 
 #ifdef MGE_HIDDEN  // plugin.hpp has been included
@@ -33,7 +34,15 @@ namespace {
   auto scope = app::ContextScope::Enter(app::gpu(1));
   auto put = eager->Put(first);
   auto relu = eager->Apply(app::EagerOp("LeakyRelu").Set("alpha", sum), {&*put});
-  return relu.status();
+  if (!relu.ok()) return relu.status();
+
+  auto generator = app::Generator::Load(runtime, "folder");
+  if (!generator.ok()) return generator.status();
+  app::Sampling sampling;
+  sampling.temperature = 0.8;
+  if (app::Status s = generator->SetSampling(sampling); !s.ok()) return s;
+  if (app::Status s = generator->Append({1, 15}); !s.ok()) return s;
+  return generator->Next().status();
 }
 
 }  // namespace

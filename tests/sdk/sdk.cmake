@@ -13,7 +13,7 @@ function(mge_abi_rows name)
   target_sources(test_sdk PRIVATE ${source})
 endfunction()
 mge_abi_rows(PluginAbi types.h plugin.h faults.h log_level.h memory_handles.h native_streams.h)
-mge_abi_rows(ApplicationAbi types.h mge.h context.h eager.h virtual_stream.h)
+mge_abi_rows(ApplicationAbi types.h mge.h context.h eager.h generate.h virtual_stream.h)
 get_property(backends GLOBAL PROPERTY MGE_BACKENDS)
 list(TRANSFORM backends REPLACE "(.+)" "\"\\1\"" OUTPUT_VARIABLE quoted)
 list(JOIN quoted "," quoted)
@@ -104,10 +104,10 @@ find_program(MGE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(MGE_PYTHON AND NOT MGE_SANITIZE)
   set(without "import sys$<SEMICOLON> sys.modules['mge._compiled'] = None$<SEMICOLON> import unittest$<SEMICOLON> unittest.main(None)")
   set(modules mge_test models_test runs_test handles_test process_test values_test random_test bench_test data_test memory_test
-            onnxruntime_test)
+            onnxruntime_test generate_test)
   add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest ${modules}
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
-  add_test(NAME sdk/python_without_compiled_module COMMAND ${MGE_PYTHON} -c ${without} mge_test models_test runs_test handles_test values_test memory_test
+  add_test(NAME sdk/python_without_compiled_module COMMAND ${MGE_PYTHON} -c ${without} mge_test models_test runs_test handles_test values_test memory_test generate_test
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
   set_tests_properties(sdk/python sdk/python_without_compiled_module PROPERTIES ENVIRONMENT
     "PYTHONPATH=${PROJECT_SOURCE_DIR}/sdk/python;PYTHONDONTWRITEBYTECODE=1;MGE_VIRTUAL_DEVICES=2;TEST_TREE=${PROJECT_BINARY_DIR};\

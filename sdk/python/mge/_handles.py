@@ -62,6 +62,10 @@ class TapeHandle(Handle):
     _release = lib.mge_eager_tape_release
 
 
+class GeneratorHandle(Handle):
+    _release = lib.mge_generator_release
+
+
 class Owner:
     """An object that owns a handle. Its functions get the handle from _open(), and keep it until they return."""
 

@@ -142,6 +142,22 @@ class EagerOperator(_Options):
                 ("output_count", c.c_size_t), ("device", c.c_char_p)]
 
 
+class GeneratorOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32), ("reserved", c.c_int32),
+                ("settings", _Texts), ("setting_count", c.c_size_t), ("max_length", c.c_int64)]
+
+
+class GeneratorFacts(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("vocabulary", c.c_int64), ("max_length", c.c_int64), ("weight_bytes", c.c_uint64),
+                ("cache_bytes_per_token", c.c_uint64), ("cache_bytes", c.c_uint64), ("end_tokens", c.POINTER(c.c_int64)),
+                ("end_token_count", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32), ("reserved", c.c_int32)]
+
+
+class Sampling(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("repetition_penalty", c.c_double), ("temperature", c.c_double),
+                ("top_k", c.c_int64), ("top_p", c.c_double), ("min_p", c.c_double), ("seed", c.c_uint64)]
+
+
 lib = _open()
 
 _p, _s, _i32, _i64, _u64, _size, _f64 = c.c_void_p, c.c_char_p, c.c_int32, c.c_int64, c.c_uint64, c.c_size_t, c.c_double
@@ -162,7 +178,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
             "session_output_count": [_p], "session_metadata_count": [_p], "session_device_count": [_p],
             "session_parameter_count": [_p], "session_state_count": [_p], "runtime_device_count": [_p]},
     _u64: {"tensor_elements": [_p], "tensor_bytes": [_p]},
-    _dims: {"tensor_dims": [_p]},
+    _dims: {"tensor_dims": [_p], "generator_tokens": [_p, c.POINTER(_size)]},
     _p: {
         # pointers
         "string_data": [_p], "tensor_data": [_p], "tensor_address": [_p],
@@ -198,6 +214,10 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "run_control_overdue": [_p, c.POINTER(_f64), _out], "run_fence_wait": [_p, _f64, c.POINTER(_i32)],
         "run_fence_of_stream": [_p, _s, _p, _out],
         "profile_create": [_out], "profile_report": [_p, _s, _out],
+        "generator_load": [_p, _s, c.POINTER(GeneratorOptions), _out], "generator_describe": [_p, c.POINTER(GeneratorFacts)],
+        "generator_sampling": [_p, c.POINTER(Sampling)], "generator_set_sampling": [_p, c.POINTER(Sampling)],
+        "generator_append": [_p, _dims, _size], "generator_next": [_p, _p, c.POINTER(_i64), c.POINTER(_i32)],
+        "generator_logits": [_p, _p, c.POINTER(c.POINTER(c.c_float)), c.POINTER(_size)], "generator_rewind": [_p, _size],
         "eager_create": [_p, _out], "eager_put": [_p, _p, _s, _out], "eager_host_operand": [_p, _p, _out],
         "eager_apply": [_p, c.POINTER(EagerOperator), _out, _size, _out, _size, c.POINTER(_size)],
         "eager_synchronize": [_p], "eager_report": [_p, _s, _out], "eager_tensor_get": [_p, _out],
@@ -211,7 +231,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
            "tensor_set_read_only": [_p], "inbox_release": [_p], "session_release": [_p], "run_control_release": [_p],
            "run_control_set_timeout": [_p, _f64], "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32],
            "run_control_set_profile": [_p, _p], "run_control_cancel": [_p], "run_control_reset": [_p],
-           "run_fence_release": [_p], "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p],
+           "run_fence_release": [_p], "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p], "generator_release": [_p],
            "eager_tensor_release": [_p], "eager_tape_release": [_p]},
 }
 for _result, _group in _FUNCTIONS.items():

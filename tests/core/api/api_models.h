@@ -31,4 +31,7 @@ std::string LabelledScores();
 // elements are weight + i % period, where i counts them. With `folds`, w is transposed first.
 std::string LargeWeights(int64_t size, float weight, int64_t period, bool folds);
 
+// Writes a folder with the smallest language model: see tests/support/decoder_folder.h.
+void WriteDecoder(const std::string& folder);
+
 }  // namespace mge::api_models

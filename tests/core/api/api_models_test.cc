@@ -9,6 +9,7 @@
 
 #include "core/base/float16.h"
 #include "mge/float16.hpp"
+#include "tests/support/decoder_folder.h"
 #include "tests/support/onnx_builder.h"
 
 namespace mge {
@@ -33,6 +34,8 @@ std::string api_models::RunningTotal() {
                           .inputs = {ValueInfo("state", DType::kF32, {"n"}), ValueInfo("x", DType::kF32, {"n"})},
                           .outputs = {ValueInfo("total", DType::kF32, {"n"}), ValueInfo("y", DType::kF32, {"n"})}})});
 }
+
+void api_models::WriteDecoder(const std::string& folder) { WriteDecoderFolder(folder); }
 
 std::string api_models::LargeWeights(int64_t size, float weight, int64_t period, bool folds) {
   using namespace onnx_builder;  // NOLINT: its functions build models

@@ -11,8 +11,10 @@
 #include <sstream>
 
 #include "mge/eager.h"
+#include "mge/generate.h"
 #include "mge/mge.h"
 #include "tests/core/api/load_bytes.h"
+#include "tests/support/decoder_folder.h"
 #include "tests/support/onnx_builder.h"
 
 namespace mge {
@@ -51,8 +53,12 @@ class OptionStructs : public testing::Test {
     EXPECT_EQ(Load(nullptr, &session_), nullptr);
     EXPECT_EQ(mge_eager_create(runtime_, &eager_), nullptr);
     EXPECT_EQ(mge_runtime_set_default_device(runtime_, "host"), nullptr);
+    WriteDecoderFolder(folder_);
+    EXPECT_EQ(mge_generator_load(runtime_, folder_.c_str(), nullptr, &generator_), nullptr);
   }
   ~OptionStructs() override {
+    mge_generator_release(generator_);
+    std::filesystem::remove_all(folder_);
     mge_eager_release(eager_);
     mge_session_release(session_);
     mge_runtime_release(runtime_);
@@ -158,6 +164,18 @@ class OptionStructs : public testing::Test {
       mge_eager_tensor_release(made);
       return status;
     });
+    Add<mge_generator_options>(rows, "mge_generator_options", [this](mge_generator_options* o) {
+      mge_generator* made = nullptr;
+      mge_status* status = mge_generator_load(runtime_, folder_.c_str(), o, &made);
+      mge_generator_release(made);
+      return status;
+    });
+    Add<mge_generator_facts>(rows, "mge_generator_facts",
+                             [this](mge_generator_facts* o) { return mge_generator_describe(generator_, o); });
+    Add<mge_sampling>(rows, "mge_sampling", [this](mge_sampling* o) {
+      o->repetition_penalty = o->top_p = 1;
+      return mge_generator_set_sampling(generator_, o);
+    });
     return rows;
   }
 
@@ -169,6 +187,8 @@ class OptionStructs : public testing::Test {
                                             .outputs = {ValueInfo("y", DType::kF32, {"N", int64_t{1}})},
                                             .initializers = {FloatTensor("w", {1, 1}, {1})}})});
   }();
+  const std::string folder_ = testing::TempDir() + "option_structs_" + std::to_string(getpid());
+  mge_generator* generator_ = nullptr;
   mge_runtime* runtime_ = nullptr;
   mge_session* session_ = nullptr;
   mge_eager* eager_ = nullptr;
@@ -197,7 +217,7 @@ TEST_F(OptionStructs, OfANewerProgramMayOnlySetMembersThatTheLibraryKnows) {
 // Fails if a header has a struct with struct_size that Rows() lacks.
 TEST_F(OptionStructs, AreAllInTheTableOfThisTest) {
   std::stringstream text;
-  for (const char* name : {"mge.h", "eager.h", "context.h"}) {
+  for (const char* name : {"mge.h", "eager.h", "generate.h", "context.h"}) {
     text << std::ifstream(MGE_SOURCE_DIR "/sdk/include/mge/" + std::string(name)).rdbuf();
   }
   const std::string header = text.str();

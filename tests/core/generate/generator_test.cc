@@ -286,5 +286,24 @@ output present.0.key
   EXPECT_TRUE(generator->Next().ok());
 }
 
+TEST(Generation, SaysThatAModelReturnsCachesOfAnotherShape) {
+  constexpr char kConstant[] = R"(
+input input_ids : int64[1,S]
+input past_key_values.0.key : float32[B,1,N,20]
+const table = float32[20,20]<0.5>
+const rows = float32[1,1,2,20]<0.5>
+logits = Gather(table, input_ids) {axis=0}
+present.0.key = Identity(rows)
+output logits
+output present.0.key
+)";
+  auto generator = Make(DecoderSession(CpuRuntime(), kConstant), DecoderConfig(false));
+  ASSERT_TRUE(generator->Append(std::vector<int64_t>{1, 2, 3}).ok());
+  const absl::Status status = generator->Next().status();
+  EXPECT_EQ(ErrorId(status), errors::kUnsupportedFeature.id);
+  EXPECT_THAT(FormatError(status),
+              HasSubstr("float32[1,1,3,20] was expected after 3 tokens, the model returned float32[1,1,2,20]"));
+}
+
 }  // namespace
 }  // namespace mge

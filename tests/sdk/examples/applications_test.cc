@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/decoder_folder.h"
 #include "tests/support/plugin_files.h"
 
 namespace mge {
@@ -49,6 +50,10 @@ const std::vector<Program>& Programs() {
        {"6 parameters", "the loss has become smaller", "saved"}},
       {"eager", "cpu0", {"loss: 56", "gradient: -4", "dropped: yes", "computed again: 4"}},
       {"eager", "virtual0", {"elements on virtual0", "dropped: yes", "computed again: 4"}},
+      {"generate",
+       "decoder 5 1",
+       {"at most 64 tokens on cpu0", "most probable: 3 9 7 2 6 (end of the text)", "not 3: 0",
+        "3 tokens, the last one is 0"}},
       {"collective", "virtual0 virtual1", {"rank 0: 2 1", "rank 1: 2 1"}},
       {"plugins", "$P/mge_virtual.so virtual .", {"accepted", "quarantined: yes", "removed: "}},
       {"exchange", "", {"shared: 7 and 7"}},
@@ -67,6 +72,7 @@ TEST_P(Applications, PrintWhatTheyPromise) {
   if (!std::filesystem::exists(std::string(kPlugins) + "/mge_virtual.so"))
     GTEST_SKIP() << "the backend virtual is not built";
   const PluginFolder folder;
+  WriteDecoderFolder(folder.At("decoder"));
   const Program& program = GetParam();
   const std::string line = "cd " + folder.path() + " && D=" + kDigits + " P=" + kPlugins +
                            "; export MGE_VIRTUAL_DEVICES=2 MGE_VIRTUAL_GPU=1 XDG_CACHE_HOME=$PWD XDG_STATE_HOME=$PWD "

@@ -540,7 +540,7 @@ class Libraries(unittest.TestCase):
             self.assertIn(why, err)
 
     def test_have_the_structs_and_functions_of_the_header(self):
-        headers = [(SOURCES / "sdk/include/mge" / name).read_text() for name in ("mge.h", "context.h", "eager.h")]
+        headers = [(SOURCES / "sdk/include/mge" / name).read_text() for name in ("mge.h", "context.h", "eager.h", "generate.h")]
         header = re.sub(r"/\*.*?\*/", "", "".join(headers), flags=re.DOTALL)
         for name, struct in (("runtime_options", native.RuntimeOptions), ("training_options", native.TrainingOptions),
                              ("session_options", native.SessionOptions), ("memory_facts", native.MemoryFacts),
@@ -548,7 +548,8 @@ class Libraries(unittest.TestCase):
                              ("example_options", native.ExampleOptions),
                              ("context", native.Context), ("attribute", native.Attribute),
                              ("eager_operator", native.EagerOperator), ("model_file", native.ModelFile), ("value_facts", native.ValueFacts),
-                             ("model_source", native.ModelSource)):
+                             ("model_source", native.ModelSource), ("generator_options", native.GeneratorOptions),
+                             ("generator_facts", native.GeneratorFacts), ("sampling", native.Sampling)):
             body = re.search(rf"typedef struct mge_{name} {{(.*?)}} mge_{name};", header, re.DOTALL).group(1)
             members = []
             for declaration in body.split(";"):
