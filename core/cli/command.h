@@ -37,6 +37,7 @@ struct Command {
 Action DeclareRun(Arguments app, const Globals& globals);
 Action DeclareCompare(Arguments app, const Globals& globals);
 Action DeclareTrain(Arguments app, const Globals& globals);
+Action DeclareGenerate(Arguments app, const Globals& globals);
 Action DeclareCheck(Arguments app, const Globals& globals);
 Action DeclareBench(Arguments app, const Globals& globals);
 Action DeclareProfile(Arguments app, const Globals& globals);

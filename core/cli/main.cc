@@ -24,6 +24,9 @@ constexpr Command kCommands[] = {
     {"train", "Trains a model on examples, and writes it with its new weights.", DeclareTrain,
      "mge train model.onnx --data examples.npz --optimizer adam --epochs 5 -o trained.onnx\n"
      "mge train model.onnx --input x=x.npy --input labels=y.npy --loss mse -o trained.onnx"},
+    {"generate", "Continues a prompt with a language model; reports its speed beside the memory's bandwidth.",
+     DeclareGenerate,
+     "mge generate folder --ids 1,15,7\nmge generate folder --ids 1,15,7 --max-tokens 32 --temperature 0.8 --seed 1 --json"},
     {"check", "Runs folders of ONNX backend tests and compares the results with the expected ones.", DeclareCheck,
      "mge check onnx/backend/test/data/node\nmge check test_relu --gaps none -v"},
     {"bench", "Measures latency, load time and memory of a model.", DeclareBench,

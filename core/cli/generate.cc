@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge generate: continues a prompt with a language model, and reports how near to the memory's bandwidth it works.
+#include "mge/generate.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include "core/cli/common.h"
+#include "core/cli/interrupt.h"
+#include "core/cli/memory_roof.h"
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct GenerateOptions {
+  std::string folder, ids, prompt, stop;
+  int64_t max_tokens = 128;
+  std::optional<double> temperature, top_k, top_p, min_p, repetition_penalty, seed;
+};
+
+// The tokens of a generation with its times.
+struct Generation {
+  std::vector<int64_t> tokens;
+  std::string end = "max tokens";
+  double first_s = 0;   // from the prompt to the first token
+  double others_s = 0;  // all other tokens
+};
+
+double Seconds(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+// Parses ids such as "1,15,7". Returns false if the text is not such a list.
+bool ParseIds(std::string_view text, std::vector<int64_t>* out) {
+  while (!text.empty()) {
+    int64_t id = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    if (error != std::errc() || id < 0) return false;
+    out->push_back(id);
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.empty()) return true;
+    if (text[0] != ',' || text.size() == 1) return false;
+    text.remove_prefix(1);
+  }
+  return !out->empty();
+}
+
+// Returns the folder's options with those of the command line.
+Status SetSampling(const GenerateOptions& o, const Generator& generator, Sampling* out) {
+  if (Status s = generator.sampling().MoveTo(*out); !s.ok()) return s;
+  if (o.temperature) out->temperature = *o.temperature;
+  if (o.top_k) out->top_k = static_cast<int64_t>(*o.top_k);
+  if (o.top_p) out->top_p = *o.top_p;
+  if (o.min_p) out->min_p = *o.min_p;
+  if (o.repetition_penalty) out->repetition_penalty = *o.repetition_penalty;
+  if (o.seed) out->seed = static_cast<uint64_t>(*o.seed);
+  return generator.SetSampling(*out);
+}
+
+// Generates, and prints each token at once unless the report is JSON.
+Status Continue(const Globals& globals, const GenerateOptions& o, const std::vector<int64_t>& stop,
+                const Generator& generator, const RunControl& control, const Interrupt& interrupt, Generation* out) {
+  const Clock::time_point begin = Clock::now();
+  Clock::time_point first = begin;
+  while (static_cast<int64_t>(out->tokens.size()) < o.max_tokens) {
+    const auto next = generator.Next(&control);
+    if (!next.ok() && interrupt.received()) {
+      out->end = "interrupted";
+      break;
+    }
+    if (!next.ok()) return next.status();
+    if (out->tokens.empty()) out->first_s = Seconds(begin), first = Clock::now();
+    out->tokens.push_back(next->id);
+    if (!globals.json) {
+      Print(fmt::format("{}{}", out->tokens.size() > 1 ? " " : "", next->id));
+      std::fflush(stdout);
+    }
+    const bool stopped = std::find(stop.begin(), stop.end(), next->id) != stop.end();
+    if (next->end == MGE_END_NONE && !stopped) continue;
+    out->end = stopped ? "stop token" : next->end == MGE_END_TOKEN ? "end token" : "length of the context";
+    break;
+  }
+  out->others_s = out->tokens.empty() ? 0 : Seconds(first);
+  if (!globals.json && !out->tokens.empty()) {
+    Print("\n");
+    std::fflush(stdout);  // before the report on stderr
+  }
+  return Status();
+}
+
+double PerSecond(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+void PrintReport(const Globals& globals, const Json& r, const Generation& g) {
+  PrintMessage(globals, fmt::format("prompt: {} tokens, first token after {:.1f} ms, {:.1f} tokens/s",
+                                    Text(r["prompt_tokens"]), g.first_s * 1e3, r["prompt_tokens_per_s"].get<double>()));
+  PrintMessage(globals, fmt::format("generated: {} tokens ({}), {:.1f} tokens/s behind the first", g.tokens.size(), g.end,
+                                    r["tokens_per_s"].get<double>()));
+  if (!r.contains("roof_fraction")) return;
+  PrintMessage(
+      globals,
+      fmt::format("memory: {} per token, {:.1f} GB/s: {:.0f} % of the {:.1f} GB/s that {} thread{} can read",
+                  HumanBytes(r["bytes_per_token"]), r["read_gb_per_s"].get<double>(), r["roof_fraction"].get<double>() * 100,
+                  r["roof_gb_per_s"].get<double>(), Text(r["threads"]), r["threads"] == 1 ? "" : "s"));
+}
+
+// Returns the report "mge.generate/1". The bandwidth is measured on a CPU only.
+Json MakeReport(const mge_generator_facts& facts, size_t prompt, const Generation& g, const Sampling& sampling) {
+  const double others = g.tokens.empty() ? 0 : static_cast<double>(g.tokens.size() - 1),
+               rate = PerSecond(others, g.others_s);
+  const double length = static_cast<double>(prompt) + static_cast<double>(g.tokens.size()) / 2;
+  const auto bytes = static_cast<uint64_t>(static_cast<double>(facts.weight_bytes) +
+                                           static_cast<double>(facts.cache_bytes_per_token) * length);
+  Json out = {{"schema", "mge.generate/1"},
+              {"device", facts.device},
+              {"threads", facts.threads},
+              {"prompt_tokens", prompt},
+              {"tokens", g.tokens},
+              {"end", g.end},
+              {"seed", sampling.seed},
+              {"first_token_ms", g.first_s * 1e3},
+              {"prompt_tokens_per_s", PerSecond(static_cast<double>(prompt), g.first_s)},
+              {"tokens_per_s", rate},
+              {"weight_bytes", facts.weight_bytes},
+              {"cache_bytes_per_token", facts.cache_bytes_per_token},
+              {"cache_bytes", facts.cache_bytes},
+              {"bytes_per_token", bytes}};
+  if (rate == 0 || !std::string_view(facts.device).starts_with("cpu")) return out;
+  const double roof = MeasureReadBandwidth(facts.threads);
+  if (roof == 0) return out;
+  out["read_gb_per_s"] = rate * static_cast<double>(bytes) / 1e9;
+  out["roof_gb_per_s"] = roof / 1e9;
+  out["roof_fraction"] = rate * static_cast<double>(bytes) / roof;
+  return out;
+}
+
+int Generate(const Globals& globals, const GenerateOptions& o) {
+  if (!o.prompt.empty()) {
+    return Report(
+        globals, Fail(errors::kUnsupportedFeature, "the command has no tokenizer for --prompt",
+                      {.fix = "give token ids: --ids 1,15,7; in Python, mge.Generator(FOLDER).generate(TEXT) takes texts"}));
+  }
+  std::vector<int64_t> prompt, stop;
+  if (o.ids.empty()) return ReportUsage(globals, "there is no prompt", "give token ids: --ids 1,15,7");
+  for (const auto& [name, text, ids] : {std::tuple{"--ids", &o.ids, &prompt}, {"--stop", &o.stop, &stop}}) {
+    if (text->empty() || ParseIds(*text, ids)) continue;
+    return ReportUsage(globals, fmt::format("{} '{}' is not a list of token ids", name, *text), "write 1,15,7");
+  }
+  auto control = RunControl::Create();
+  if (!control.ok()) return Report(globals, control.status());
+  const Interrupt interrupt(*control);
+  Runtime runtime;
+  Generator generator;
+  Sampling sampling;
+  mge_generator_facts facts;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  GeneratorOptions options;
+  options.device = globals.device;
+  options.threads = globals.threads;
+  if (Status s = Generator::Load(runtime, o.folder, options).MoveTo(generator); !s.ok()) return Report(globals, s);
+  if (Status s = SetSampling(o, generator, &sampling); !s.ok()) return Report(globals, s);
+  if (Status s = generator.Append(prompt); !s.ok()) return Report(globals, s);
+  Generation g;
+  const Status status = Continue(globals, o, stop, generator, *control, interrupt, &g);
+  if (Status s = generator.Describe().MoveTo(facts); !s.ok()) return Report(globals, s);
+  if (!status.ok()) return Report(globals, status);
+  const Json report = MakeReport(facts, prompt.size(), g, sampling);
+  globals.json ? PrintJson(report) : PrintReport(globals, report, g);
+  return g.end == "interrupted" ? ExitCode(ErrorKind::kInterrupted) : kExitOk;
+}
+
+}  // namespace
+
+Action DeclareGenerate(Arguments app, const Globals& globals) {
+  auto o = std::make_shared<GenerateOptions>();
+  app.Add("FOLDER", o->folder, "A folder of ONNX Runtime GenAI: genai_config.json beside a decoder")
+      .Required()
+      .ValueName("FOLDER");
+  const Argument ids = app.Add("--ids", o->ids, "The prompt as token ids: 1,15,7").ValueName("IDS");
+  app.Add("--prompt", o->prompt, "The prompt as a text; needs a tokenizer, which only Python has")
+      .ValueName("TEXT")
+      .Excludes(ids);
+  app.Add("--max-tokens", o->max_tokens, "The most tokens to generate").Between(1, 1e9);
+  app.Add("--temperature", o->temperature, "0: the most probable token; default of each option: what the folder says")
+      .Between(0, 1e6);
+  app.Add("--top-k", o->top_k, "Chooses among the K most probable tokens; 0: all").Between(0, 1e9).ValueName("K");
+  app.Add("--top-p", o->top_p, "Chooses among the fewest tokens with this sum of probabilities").Between(0, 1);
+  app.Add("--min-p", o->min_p, "Chooses among tokens with this fraction of the largest probability").Between(0, 1);
+  app.Add("--repetition-penalty", o->repetition_penalty, "Above 1: makes tokens of the text less probable").Between(0, 1e6);
+  app.Add("--seed", o->seed, "Repeats the choices of an earlier call; default: the folder's, or random").Between(0, 1e15);
+  app.Add("--stop", o->stop, "Token ids that end the text, in addition to the folder's").ValueName("IDS");
+  return [&globals, o] { return Generate(globals, *o); };
+}
+
+}  // namespace mge::cli

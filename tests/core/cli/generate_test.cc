@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge generate, with the smallest language model: 1 3 9 7 2 6, where 6 ends a text.
+#include <gmock/gmock.h>
+
+#include "nlohmann/json.hpp"
+#include "tests/support/command.h"
+#include "tests/support/decoder_folder.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Generate : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    WriteDecoderFolder(Path("decoder"));
+  }
+};
+
+TEST_F(Generate, PrintsTokensOnStdoutAndItsSpeedOnStderr) {
+  const Outcome o = Mge("generate decoder --ids 5,1 --device cpu0");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(o.out, "3 9 7 2 6\n");
+  EXPECT_THAT(o.err, AllOf(HasSubstr("prompt: 2 tokens, first token after"), HasSubstr("generated: 5 tokens (end token)"),
+                           HasSubstr("per token"), HasSubstr("can read")));
+}
+
+TEST_F(Generate, ReportsJson) {
+  const Outcome o = Mge("generate decoder --ids 1 --max-tokens 3 --json --device cpu0 --threads 1");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto report = nlohmann::json::parse(o.out);
+  EXPECT_EQ(report["schema"], "mge.generate/1");
+  EXPECT_EQ(report["tokens"], std::vector<int>({3, 9, 7}));
+  EXPECT_EQ(report["end"], "max tokens");
+  EXPECT_EQ(report["threads"], 1);
+  EXPECT_EQ(report["cache_bytes_per_token"], 80);
+  EXPECT_GT(report["first_token_ms"], 0);
+  EXPECT_GT(report["tokens_per_s"], 0);
+  EXPECT_GT(report["roof_gb_per_s"], 0);
+  EXPECT_GT(report["roof_fraction"], 0);
+}
+
+TEST_F(Generate, EndsAtAStopTokenAndAtTheContext) {
+  auto report = nlohmann::json::parse(Mge("generate decoder --ids 1 --stop 11,7 --json").out);
+  EXPECT_EQ(report["tokens"], std::vector<int>({3, 9, 7}));
+  EXPECT_EQ(report["end"], "stop token");
+  report = nlohmann::json::parse(Mge("generate decoder --ids 11 --json").out);  // 11 13 19 17 11
+  EXPECT_EQ(report["tokens"].size(), 63u);
+  EXPECT_EQ(report["end"], "length of the context");
+}
+
+TEST_F(Generate, RepeatsItselfWithTheSameSeed) {
+  const std::string line =
+      "generate decoder --ids 1 --temperature 100 --top-k 15 --min-p 0.01 --max-tokens 8 --json --seed ";
+  const auto tokens = [&](const std::string& seed) { return nlohmann::json::parse(Mge(line + seed).out)["tokens"]; };
+  EXPECT_EQ(tokens("3"), tokens("3"));
+  EXPECT_NE(tokens("3"), tokens("4"));
+}
+
+TEST_F(Generate, NamesWhatIsWrong) {
+  const std::tuple<const char*, int, const char*> cases[] = {
+      {"generate decoder", 2, "give token ids: --ids 1,15,7"},
+      {"generate decoder --ids 1,x", 2, "--ids '1,x' is not a list of token ids"},
+      {"generate decoder --ids 1, --max-tokens 2", 2, "is not a list of token ids"},
+      {"generate decoder --ids 1 --stop a", 2, "--stop 'a' is not a list of token ids"},
+      {"generate decoder --ids 1,20", 3, "the ids 0 to 19"},
+      {"generate decoder --ids 1 --top-p 0 --temperature 1", 2, "top_p is 0"},
+      {"generate decoder --prompt hello", 4, "mge.Generator(FOLDER).generate(TEXT)"},
+      {"generate none --ids 1", 7, "genai_config.json"}};
+  for (const auto& [line, code, text] : cases) {
+    const Outcome o = Mge(line);
+    EXPECT_EQ(o.code, code) << line;
+    EXPECT_THAT(o.err, HasSubstr(text)) << line;
+  }
+}
+
+TEST_F(Generate, EndsWithWhatThereIsAfterCtrlC) {
+  // A long context of a loop, 11 13 19 17, which the signal ends.
+  std::string config = Read("decoder/genai_config.json");
+  config.replace(config.find("64"), 2, "99999999");
+  Write("decoder/genai_config.json", config);
+  Write("run.sh", "cd " + Path("") +
+                      "\n" MGE_BINARY_DIR
+                      "/bin/mge generate decoder --ids 11 --max-tokens 99999990 >out 2>err &\npid=$!\n"
+                      "until [ -s out ]; do sleep 0.05; done\nkill -INT $pid\nwait $pid\necho $? >code\n");
+  ASSERT_EQ(std::system(("timeout 120 bash " + Path("run.sh")).c_str()), 0);
+  EXPECT_EQ(Read("code"), "130\n");
+  EXPECT_THAT(Read("out"), testing::StartsWith("13 19 17 11 13"));
+  EXPECT_THAT(Read("err"), AllOf(HasSubstr("(interrupted)"), HasSubstr("tokens/s")));
+}
+
+}  // namespace
+}  // namespace mge
