@@ -227,28 +227,55 @@ class Generator(Closable):
         """Appends the text to the sequence and yields the continuation in pieces. It ends before the first of the texts in `stop`, also if
         one crosses tokens. The other arguments are those of tokens()."""
         stops = [stop] if isinstance(stop, str) else list(stop)
-        self.append(self.encode(prompt, add_special_tokens=add_special_tokens))
-        made: list[int] = []
-        shown = 0
+        ids = self.encode(prompt, add_special_tokens=add_special_tokens)
+        self.append(ids)
+        stream = _TextStream(self.decode, ids)
+        held = ""
         for token in self.tokens(max_tokens, choose=choose, control=control):
-            made.append(token)
-            whole = self.decode(made)
-            found = [at for at in (whole.find(s) for s in stops) if at >= 0]
+            held += stream.add(token)
+            found = [at for at in (held.find(s) for s in stops) if at >= 0]
             if found:
-                if min(found) > shown:
-                    yield whole[shown: min(found)]
+                if min(found):
+                    yield held[: min(found)]
                 return
-            ready = _ready(whole, stops)
-            if ready > shown:
-                yield whole[shown:ready]
-                shown = ready
-        whole = self.decode(made)
-        if len(whole) > shown:
-            yield whole[shown:]
+            ready = len(held) - _held(held, stops)
+            if ready:
+                yield held[:ready]
+                held = held[ready:]
+        held += stream.rest()
+        if held:
+            yield held
 
 
-def _ready(whole: str, stops: Sequence[str]) -> int:
-    """Returns how many characters can be shown: not an unfinished character, and not what may be the beginning of a stop text."""
-    end = len(whole.rstrip("\ufffd"))
-    held = [n for s in stops for n in range(1, len(s)) if whole[:end].endswith(s[:n])]
-    return end - max(held, default=0)
+class _TextStream:
+    """The text of tokens that come one by one. The text of a token depends on those before it: a blank between words, the bytes of one
+    character. So a few earlier tokens are decoded with it, and only what they do not explain is new."""
+
+    _CONTEXT = 6
+
+    def __init__(self, decode: Callable[[Sequence[int]], str], before: Sequence[int]) -> None:
+        self._decode = decode
+        self._tokens = list(before[-self._CONTEXT:])
+        self._first = 0  # of the earlier tokens
+        self._next = len(self._tokens)  # the first token whose text was not returned
+
+    def _new(self) -> str:
+        known = self._decode(self._tokens[self._first: self._next])
+        return self._decode(self._tokens[self._first:])[len(known):]
+
+    def add(self, token: int) -> str:
+        """Returns the text that is complete with this token."""
+        self._tokens.append(token)
+        new = self._new()
+        if not new or new.endswith("\ufffd"):  # the bytes of a character are not complete
+            return ""
+        self._first, self._next = self._next, len(self._tokens)
+        return new
+
+    def rest(self) -> str:
+        return self._new()
+
+
+def _held(text: str, stops: Sequence[str]) -> int:
+    """Returns how many characters at the end may be the beginning of a stop text."""
+    return max((n for s in stops for n in range(1, len(s)) if text.endswith(s[:n])), default=0)

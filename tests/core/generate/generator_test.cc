@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/generate/generator.h"
 
+#include <filesystem>
 #include <limits>
+#include <set>
 #include <thread>
 
 #include "core/base/errors.h"
@@ -116,6 +118,22 @@ TEST(Generation, WithSharedAndWithNewCachesIsTheSame) {
     results.push_back(Continue(*generator, 300));  // shared caches grow
   }
   EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Generation, OnADeviceWithQueuesIsTheSame) {
+  if (!std::filesystem::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
+  for (const Kind& kind : kKinds) {
+    std::vector<std::vector<int64_t>> results;
+    for (const char* device : {"cpu0", "virtual0"}) {
+      auto runtime = CpuRuntime({{"virtual.devices", "1"}});
+      auto generator = Make(DecoderSession(runtime, kind.model, device), DecoderConfig(kind.shared));
+      ASSERT_TRUE(generator->Append(kPrompt).ok());
+      Continue(*generator, 8);
+      ASSERT_TRUE(generator->Rewind(28).ok());
+      results.push_back(Continue(*generator, 8));
+    }
+    EXPECT_EQ(results[0], results[1]) << kind.name;
+  }
 }
 
 TEST(Generation, EndsAtTheMaximalLengthAndSaysHowManyTokensFit) {

@@ -137,14 +137,22 @@ class Generation(unittest.TestCase):
             self.generator.next()
 
     def test_streams_a_text(self):
-        self.assertEqual(list(self.words().generate("t5 t1")), ["t3", " t9", " t7", " t2"])
+        self.assertEqual(list(self.words().generate("t5 t1")), [" t3", " t9", " t7", " t2"])
 
     def test_ends_before_a_stop_text_that_crosses_tokens(self):
-        self.assertEqual("".join(self.words().generate("t1", stop=["9 t7"])), "t3 t")
+        self.assertEqual("".join(self.words().generate("t1", stop=["9 t7"])), " t3 t")
         self.assertEqual(self.generator.sequence, [1, 3, 9, 7])
 
     def test_shows_what_only_began_like_a_stop_text(self):
-        self.assertEqual("".join(self.words().generate("t1", stop=["t9 t8", "zzz"])), "t3 t9 t7 t2")
+        self.assertEqual("".join(self.words().generate("t1", stop=["t9 t8", "zzz"])), " t3 t9 t7 t2")
+
+    def test_shows_a_character_when_all_its_bytes_are_there(self):
+        class Bytes(Words):
+            def decode(self, ids, skip_special_tokens=True):
+                return bytes({1: 0x61, 3: 0xE2, 9: 0x82, 7: 0xAC, 2: 0x62}.get(i, 0x2E) for i in ids).decode("utf-8", "replace")
+
+        self.generator._tokenizer = Bytes()
+        self.assertEqual(list(self.generator.generate("t1")), ["\u20ac", "b", "."])
 
     def test_of_texts_names_what_is_missing(self):
         with unittest.mock.patch.dict("sys.modules", {"tokenizers": None}):
