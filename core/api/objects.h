@@ -49,6 +49,8 @@ struct TrainedModel {
   std::shared_ptr<const void> owner = {};  // of the bytes; nullptr: they outlive the session
   std::string folder = {};                 // of the file
   std::vector<std::string> parameters = {};
+  std::shared_ptr<const onnx::Model> model = {};  // without its training step
+  TrainingOptions options = {};
 };
 
 // An input or output of a session. Its texts stay where they are: mge_value_facts points to them.
@@ -89,7 +91,7 @@ struct mge_session {
   std::shared_ptr<mge::Session> session;
   std::shared_ptr<mge::Profile> profile;               // of the runtime; nullable
   std::vector<std::string> states = {};                // the names of all states
-  std::optional<mge::api::TrainedModel> trained = {};  // of a session that trains
+  std::shared_ptr<const mge::api::TrainedModel> trained = {};  // of a session that trains; nullable
   std::vector<mge::api::DescribedValue> inputs = {}, outputs = {};
 };
 
@@ -175,6 +177,9 @@ struct TrainingRequest {
 };
 // Defined in training.cc. Fails with kApiMisuse.
 absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);
+
+// Fails with kNotFinite if a state that is to be written has NaN. Infinity is allowed: masks have it. Defined in training.cc.
+absl::Status CheckNoNan(const std::string& name, const Tensor& state);
 
 struct ReleaseControl {
   void operator()(mge_run_control* control) const { mge_run_control_release(control); }

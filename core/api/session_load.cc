@@ -8,6 +8,7 @@
 #include "core/api/inbox.h"
 #include "core/api/objects.h"
 #include "core/api/options.h"
+#include "core/api/training_checks.h"
 #include "core/base/errors.h"
 #include "core/kvstore/data_parallel.h"
 #include "fmt/format.h"
@@ -76,20 +77,20 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   mge::api::TrainedModel trained = {.file = model.file, .bytes = source.bytes, .owner = std::move(source.owner)};
   trained.folder = std::filesystem::path(source.path).parent_path();
   mge::api::TrainingRequest request;
-  std::optional<mge::onnx::Model> plain;  // the model without its training step, for replicas
   if (given.training) {
     MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
     MGE_ASSIGN_OR_RETURN(request, mge::api::TrainingRequestOf(*given.training, *settings));
-    if (request.data_parallel) plain = model;
+    trained.model = std::make_shared<mge::onnx::Model>(model);
+    trained.options = request.options;
     MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, request.options));
   }
   options.training = given.training != nullptr;
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
                        mge::Session::Create(runtime.runtime, std::move(model), options));
-  if (plain) {
-    auto make = [plain = *std::move(plain),
+  if (request.data_parallel) {
+    auto make = [plain = trained.model,
                  o = request.options](const mge::SumOverReplicas& sum) -> absl::StatusOr<mge::onnx::Model> {
-      mge::onnx::Model replica = plain;
+      mge::onnx::Model replica = *plain;
       MGE_RETURN_IF_ERROR(mge::MakeTrainingStep(replica, o, sum).status());
       return replica;
     };
@@ -101,7 +102,10 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   out->session = std::move(session);
   out->profile = runtime.profile;
   mge::api::DescribeValues(*out);
-  if (given.training) out->trained = std::move(trained);
+  if (given.training) {
+    out->trained = std::make_shared<const mge::api::TrainedModel>(std::move(trained));
+    mge::api::CheckSteps(*out->session, out->trained);
+  }
   return out.release();
 }
 

@@ -2,10 +2,12 @@
 // The API functions of states, and of sessions that train.
 #include "core/train/training.h"
 
+#include <cmath>
 #include <map>
 
 #include "core/api/objects.h"
 #include "core/api/options.h"
+#include "core/base/errors.h"
 #include "core/env/settings_train.h"
 #include "core/onnx/weights_writer.h"
 #include "fmt/format.h"
@@ -26,6 +28,7 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   set(o.loss_output, options.loss_output);
   set(o.labels_name, options.labels_name);
   set(o.optimizer, options.optimizer);
+  set(o.on_nan, options.on_nan);
   options.momentum = o.momentum;
   options.beta1 = o.beta1;
   options.beta2 = o.beta2;
@@ -44,6 +47,18 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   }
   request.data_parallel = o.data_parallel != 0;
   return request;
+}
+
+absl::Status CheckNoNan(const std::string& name, const Tensor& state) {
+  bool has_nan = false;
+  DispatchFloating(state.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (T x : state.Data<T>()) has_nan = has_nan || std::isnan(static_cast<double>(static_cast<Compute<T>>(x)));
+  });
+  if (!has_nan) return absl::OkStatus();
+  return Fail(errors::kNotFinite, fmt::format("state '{}' has NaN", name),
+              {.what = "nothing was written; an earlier file is unchanged",
+               .fix = "load an earlier checkpoint, and use a lower learning rate or clip_norm"});
 }
 
 }  // namespace mge::api
@@ -77,12 +92,15 @@ mge_status* mge_session_write_state(mge_session* s, const char* name, const mge_
 }
 MGE_API_CATCH
 
-mge_status* mge_session_save(mge_session* s, const char* path) try {
-  MGE_API_NEEDS({"session", s}, {"path", path});
-  if (!s->trained) return Misuse("mge_session_save", "the session does not train, so that nothing has changed");
+namespace {
+
+mge_status* Save(const char* function, mge_session* s, const char* path, mge::onnx::NodeForm form) {
+  if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"path", path}})) return null;
+  if (!s->trained) return Misuse(function, "the session does not train, so that nothing has changed");
   std::map<std::string, mge::Tensor> weights;
   for (const std::string& name : s->trained->parameters) {
     MGE_API_ASSIGN_OR_RETURN(weights[name], s->session->ReadState(name));
+    MGE_API_RETURN_IF_ERROR(mge::api::CheckNoNan(name, weights[name]));
   }
   const mge::api::TrainedModel& model = *s->trained;
   mge::Bytes bytes = model.bytes;
@@ -93,6 +111,17 @@ mge_status* mge_session_save(mge_session* s, const char* path) try {
     MGE_API_RETURN_IF_ERROR(model.file->Read(0, out));
     bytes = out;
   }
-  return Wrap(mge::onnx::WriteWithWeights(bytes, weights, path, model.folder));
+  return Wrap(mge::onnx::WriteWithWeights(bytes, weights, path, model.folder, form));
+}
+
+}  // namespace
+
+mge_status* mge_session_save(mge_session* s, const char* path) try {
+  return Save("mge_session_save", s, path, mge::onnx::NodeForm::kUnchanged);
+}
+MGE_API_CATCH
+
+mge_status* mge_session_save_for_inference(mge_session* s, const char* path) try {
+  return Save("mge_session_save_for_inference", s, path, mge::onnx::NodeForm::kInference);
 }
 MGE_API_CATCH

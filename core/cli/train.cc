@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "core/cli/inputs.h"
+#include "core/cli/train_checkpoints.h"
 #include "core/cli/training_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -27,6 +29,12 @@ struct TrainOptions {
   std::string schedule = "constant";
   int64_t epochs = 1, batch = 32;
   uint64_t seed = 0;
+  std::string checkpoints;  // a folder; empty: none
+  int64_t every = 0;        // steps between checkpoints; 0: an epoch
+  int64_t keep = 3;
+  bool resume = false;
+  bool training_form = false;
+  bool strict_labels = false;
 
   double FirstRate() const {
     const Optimizer* optimizer = FindOptimizer(training.optimizer);  // a wrong name is an error of the session
@@ -57,24 +65,55 @@ double RateAt(const TrainOptions& o, double part) {
 
 double LossOf(const Tensor& t) { return t.dtype() == MGE_DTYPE_F64 ? t.data<double>()[0] : t.data<float>()[0]; }
 
-// Trains one epoch in the given order of the examples. Sets the mean loss over the examples.
-Status TrainEpoch(const TrainOptions& o, const TrainingData& data, std::span<const int64_t> order, int64_t epoch,
-                  Session& session, double* loss) {
-  double sum = 0;
-  const auto total = static_cast<double>(o.epochs * data.examples());
-  for (int64_t begin = 0; begin < data.examples(); begin += o.batch) {
-    const int64_t size = std::min(o.batch, data.examples() - begin);
-    const double part = static_cast<double>(epoch * data.examples() + begin) / total;
-    const float rate = static_cast<float>(RateAt(o, part));
+// A training in progress.
+struct Training {
+  const Globals& globals;
+  const TrainOptions& o;
+  const TrainingData& data;
+  Session& session;
+  std::optional<TrainCheckpoints> checkpoints = {};
+  TrainingProgress progress = {};
+
+  Status SaveCheckpoint() const { return checkpoints ? checkpoints->Save(session, progress) : Status(); }
+};
+
+// Trains on the rest of an epoch, in the given order of its examples.
+Status TrainEpoch(Training& t, std::span<const int64_t> order) {
+  TrainingProgress& p = t.progress;
+  const auto total = static_cast<double>(t.o.epochs * t.data.examples());
+  while (p.examples_done < t.data.examples()) {
+    const int64_t size = std::min(t.o.batch, t.data.examples() - p.examples_done);
+    const double part = static_cast<double>(p.epoch * t.data.examples() + p.examples_done) / total;
+    const auto rate = static_cast<float>(RateAt(t.o, part));
     std::vector<Tensor> batch, outputs;
-    if (Status s = data.Batch(order.subspan(static_cast<size_t>(begin), static_cast<size_t>(size)), &batch); !s.ok())
-      return s;
+    const auto numbers = order.subspan(static_cast<size_t>(p.examples_done), static_cast<size_t>(size));
+    if (Status s = t.data.Batch(numbers, &batch); !s.ok()) return s;
     if (Status s = Tensor::Of<float>({}, {rate}).MoveTo(batch.emplace_back()); !s.ok()) return s;
-    if (Status s = session.Run(Pointers(batch), outputs); !s.ok()) return s;
-    sum += LossOf(outputs[0]) * static_cast<double>(size);
+    if (Status s = t.session.Run(Pointers(batch), outputs); !s.ok()) return s;
+    const double loss = LossOf(outputs[0]);
+    const bool counts = std::isfinite(loss) || t.o.training.on_nan == "continue";
+    if (counts) p.loss_sum += loss * static_cast<double>(size);
+    p.examples_done += size;
+    ++p.steps;
+    if (t.o.every == 0 || p.steps % t.o.every != 0 || p.examples_done == t.data.examples()) continue;
+    if (Status s = t.SaveCheckpoint(); !s.ok()) return s;
   }
-  *loss = sum / static_cast<double>(data.examples());
   return {};
+}
+
+// Counts the epoch as done. `measure`: its loss, by which the best checkpoint is chosen.
+Status EndEpoch(Training& t, double measure) {
+  TrainingProgress& p = t.progress;
+  const bool is_best = measure < p.best;
+  if (is_best) p.best = measure;
+  ++p.epoch;
+  p.examples_done = 0;
+  p.loss_sum = 0;
+  const bool due = t.o.every == 0 || p.steps % t.o.every == 0 || p.epoch == t.o.epochs;
+  if (due) {
+    if (Status s = t.SaveCheckpoint(); !s.ok()) return s;
+  }
+  return is_best && t.checkpoints ? t.checkpoints->SaveBest(t.session, p) : Status();
 }
 
 // Returns the dimension of the classes: the one that the labels lack, or 0 if several or none can be that. Unknown sizes of the
@@ -119,25 +158,29 @@ int64_t CountRight(size_t axis, const Tensor& scores, const Tensor& labels) {
   return right;
 }
 
-// Runs the written model on the examples of the validation. Sets the part of them that it classifies right.
-Status Validate(const Globals& globals, const TrainOptions& o, const TrainingData& data, size_t output, size_t axis,
-                double* accuracy) {
-  Runtime runtime;
-  Session session;
-  if (Status s = OpenModel(globals, o.output, &runtime, &session); !s.ok()) return s;
+// What a model makes of the examples of the validation.
+struct Validation {
+  double loss = 0, accuracy = 0;
+};
+
+// Runs the model with its present parameters, in evaluation form. `axis`: the dimension of the classes; 0: no accuracy.
+Status Validate(const Training& t, const Session& evaluation, const TrainingData& data, size_t output, size_t axis,
+                Validation* out) {
   int64_t right = 0, all = 0;
-  for (int64_t begin = 0; begin < data.examples(); begin += o.batch) {
-    std::vector<int64_t> numbers(static_cast<size_t>(std::min(o.batch, data.examples() - begin)));
+  double sum = 0;
+  for (int64_t begin = 0; begin < data.examples(); begin += t.o.batch) {
+    std::vector<int64_t> numbers(static_cast<size_t>(std::min(t.o.batch, data.examples() - begin)));
     std::iota(numbers.begin(), numbers.end(), begin);
     std::vector<Tensor> batch, outputs;
     if (Status s = data.Batch(numbers, &batch); !s.ok()) return s;
-    const Tensor labels = std::move(batch.back());
-    batch.pop_back();
-    if (Status s = session.Run(Pointers(batch), outputs); !s.ok()) return s;
-    right += CountRight(axis, outputs[output], labels);
-    all += static_cast<int64_t>(labels.data<int64_t>().size());
+    if (Status s = evaluation.Run(Pointers(batch), outputs); !s.ok()) return s;
+    sum += LossOf(outputs[0]) * static_cast<double>(numbers.size());
+    if (axis == 0) continue;
+    right += CountRight(axis, outputs[output + 1], batch.back());
+    all += static_cast<int64_t>(batch.back().data<int64_t>().size());
   }
-  *accuracy = static_cast<double>(right) / static_cast<double>(all);
+  out->loss = sum / static_cast<double>(data.examples());
+  if (axis > 0) out->accuracy = static_cast<double>(right) / static_cast<double>(all);
   return {};
 }
 
@@ -157,35 +200,80 @@ std::vector<std::string> DevicesOf(const Session& session, const TrainOptions& o
   return names;
 }
 
-// Says how many labels are no numbers of classes, because the loss leaves them out.
-void TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& labels) {
-  if (classes < 0 || labels.dtype() != MGE_DTYPE_I64) return;
+// Says how many labels are no numbers of classes, because the loss leaves them out. With `strict`, one that is not negative is a
+// usage error. Returns 0 or its exit code.
+int TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& labels, bool strict) {
+  if (classes < 0 || labels.dtype() != MGE_DTYPE_I64) return kExitOk;
   const auto all = labels.data<int64_t>();
+  const auto wrong = std::ranges::find_if(all, [&](int64_t label) { return label >= classes; });
+  if (strict && wrong != all.end()) {
+    return ReportUsage(globals,
+                       fmt::format("--strict-labels: label {} is {}, and the classes are 0 to {}", wrong - all.begin(),
+                                   *wrong, classes - 1),
+                       "correct the labels; a negative one, such as -100, does not count");
+  }
   const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= classes; });
   if (ignored > 0) {
     PrintMessage(globals, fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored,
                                       all.size(), classes));
   }
+  return kExitOk;
 }
 
-int RunTrain(const Globals& globals, const TrainOptions& o) {
-  const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
-  const bool classifies = o.training.loss == "cross_entropy" || o.training.loss == "token_cross_entropy";
-  if (validates && (o.output.empty() || !classifies)) {
-    return ReportUsage(globals,
-                       "--validate needs a loss of classes, such as cross_entropy, and --output for the model that it runs");
-  }
+// Checks the folders before the model is loaded. Returns the exit code of a usage error, or 0.
+int CheckFolders(const Globals& globals, const TrainOptions& o) {
   const std::filesystem::path folder = std::filesystem::path(o.output).parent_path();
   if (!o.output.empty() && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
     return ReportUsage(globals, fmt::format("--output {}: no file can be written there", o.output),
                        "create the folder, or name a file in another one");
   }
+  if (o.checkpoints.empty()) return kExitOk;
+  std::error_code error;
+  std::filesystem::create_directory(o.checkpoints, error);
+  if (error || access(o.checkpoints.c_str(), W_OK) != 0) {
+    return ReportUsage(globals, fmt::format("--checkpoint {}: no file can be written there", o.checkpoints),
+                       "name a folder that exists, or a new one in a folder that exists");
+  }
+  if (!o.resume && !TrainCheckpoints(o.checkpoints, o.keep).IsEmpty()) {
+    return ReportUsage(globals, fmt::format("--checkpoint {}: the folder has checkpoints already", o.checkpoints),
+                       "continue from them with --resume, or name another folder");
+  }
+  return kExitOk;
+}
+
+// Loads the newest checkpoint if there is one. Returns 0 or an exit code.
+int Resume(Training& t) {
+  if (t.checkpoints->IsEmpty()) {
+    PrintMessage(t.globals, fmt::format("{} has no checkpoint; the training begins", t.o.checkpoints));
+    return kExitOk;
+  }
+  TrainingProgress loaded;
+  if (const int code = t.checkpoints->Load(t.globals, t.session, &loaded)) return code;
+  const TrainingProgress& now = t.progress;
+  if (loaded.seed == now.seed && loaded.batch == now.batch && loaded.examples == now.examples) {
+    t.progress = loaded;
+    return kExitOk;
+  }
+  return ReportUsage(
+      t.globals,
+      fmt::format("--resume: the checkpoint is of a training with --seed {} --batch {} and {} examples, not with "
+                  "--seed {} --batch {} and {} examples",
+                  loaded.seed, loaded.batch, loaded.examples, now.seed, now.batch, now.examples),
+      "give the same options and data");
+}
+
+int RunTrain(const Globals& globals, const TrainOptions& o) {
+  const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
+  const bool classifies = o.training.loss == "cross_entropy" || o.training.loss == "token_cross_entropy";
+  if (const int usage = CheckFolders(globals, o)) return usage;
+  if (o.output.empty()) PrintMessage(globals, "without --output, the trained model is not written");
   Runtime runtime;
-  Session session;
+  Session session, evaluation;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   SessionOptions options = SessionOptionsOf(globals);
   options.training = o.training;
   if (Status s = Session::Load(runtime, o.model, options).MoveTo(session); !s.ok()) return Report(globals, s);
+  if (Status s = session.Evaluation().MoveTo(evaluation); validates && !s.ok()) return Report(globals, s);
   const size_t arrays = session.input_count() - 1;  // all but the learning rate
   TrainingData data, held_out;
   int usage = 0;
@@ -199,43 +287,64 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   const auto scores = session.output(output + 1).dims();
   const Tensor& labels = data.arrays().back();
   const size_t axis = classifies && scores.size() >= 2 ? ClassAxis(o, scores, labels.dims()) : 0;
-  if (axis > 0) TellIgnoredLabels(globals, scores[axis], labels);
-  if (validates && axis == 0) {
-    return ReportUsage(globals,
-                       "--validate: the shape of the labels does not tell which dimension of the scores has the classes",
-                       "use --loss token_cross_entropy if it is the last one");
+  if (axis > 0) {
+    if (const int code = TellIgnoredLabels(globals, scores[axis], labels, o.strict_labels)) return code;
   }
   PrintMessage(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
                                     o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
   if (o.training.data_parallel && session.device_count() == 1 && globals.device.find(',') == std::string::npos) {
     PrintMessage(globals, "--data-parallel has no effect with one device; list several, such as --device gpu0,gpu1");
   }
+  if (validates && classifies && axis == 0) {
+    PrintMessage(
+        globals,
+        "no accuracy: the shape of the labels does not tell which dimension of the scores has the classes; use --loss "
+        "token_cross_entropy if it is the last one");
+  }
 
+  Training training = {globals, o, data, session};
+  training.progress.seed = o.seed;
+  training.progress.batch = o.batch;
+  training.progress.examples = data.examples();
+  if (!o.checkpoints.empty()) training.checkpoints.emplace(o.checkpoints, o.keep);
+  if (o.resume) {
+    if (const int code = Resume(training)) return code;
+  }
   Json rows = Json::array();
   std::vector<std::vector<std::string>> table = {{"EPOCH", "LOSS", "EXAMPLES/S"}};
-  if (validates) table[0].push_back("ACCURACY");
+  if (validates) table[0].push_back("VALIDATION");
+  if (validates && axis > 0) table[0].push_back("ACCURACY");
   std::vector<int64_t> order(static_cast<size_t>(data.examples()));
   std::iota(order.begin(), order.end(), 0);
   std::mt19937_64 random(o.seed);
+  for (int64_t epoch = 0; epoch < training.progress.epoch; ++epoch) std::ranges::shuffle(order, random);
   Progress progress(globals, "training", static_cast<size_t>(o.epochs));
-  for (int64_t epoch = 0; epoch < o.epochs; ++epoch) {
+  while (training.progress.epoch < o.epochs) {
+    const int64_t number = training.progress.epoch + 1, before = training.progress.examples_done;
     std::ranges::shuffle(order, random);
     const auto begin = std::chrono::steady_clock::now();
-    double loss = 0, accuracy = 0;
-    if (Status s = TrainEpoch(o, data, order, epoch, session, &loss); !s.ok()) return Report(globals, s);
+    if (Status s = TrainEpoch(training, order); !s.ok()) return Report(globals, s);
+    const double loss = training.progress.loss_sum / static_cast<double>(data.examples());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-    const double speed = static_cast<double>(data.examples()) / took.count();
+    const double speed = static_cast<double>(data.examples() - before) / took.count();
     if (!o.output.empty()) {  // after each epoch, so that an end of the process loses one epoch at most
-      if (Status s = session.Save(o.output); !s.ok()) return Report(globals, s);
+      const Status saved = o.training_form ? session.Save(o.output) : session.SaveForInference(o.output);
+      if (!saved.ok()) return Report(globals, saved);
     }
-    rows.push_back({{"epoch", epoch + 1}, {"loss", loss}, {"examples_per_second", speed}});
-    table.push_back({std::to_string(epoch + 1), fmt::format("{:.6g}", loss), fmt::format("{:.0f}", speed)});
+    rows.push_back({{"epoch", number}, {"loss", loss}, {"examples_per_second", speed}});
+    table.push_back({std::to_string(number), fmt::format("{:.6g}", loss), fmt::format("{:.0f}", speed)});
+    Validation validation;
     if (validates) {
-      if (Status s = Validate(globals, o, held_out, output, axis, &accuracy); !s.ok()) return Report(globals, s);
-      rows.back()["accuracy"] = accuracy;
-      table.back().push_back(fmt::format("{:.4f}", accuracy));
+      if (Status s = Validate(training, evaluation, held_out, output, axis, &validation); !s.ok()) return Report(globals, s);
+      rows.back()["validation_loss"] = validation.loss;
+      table.back().push_back(fmt::format("{:.6g}", validation.loss));
     }
-    progress.Step(static_cast<size_t>(epoch + 1));
+    if (validates && axis > 0) {
+      rows.back()["accuracy"] = validation.accuracy;
+      table.back().push_back(fmt::format("{:.4f}", validation.accuracy));
+    }
+    if (Status s = EndEpoch(training, validates ? validation.loss : loss); !s.ok()) return Report(globals, s);
+    progress.Step(static_cast<size_t>(number));
   }
   if (globals.json) {
     PrintJson({{"schema", "mge.train/1"},
@@ -248,7 +357,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   } else {
     Print(Table(table));
   }
-  if (!o.output.empty()) PrintMessage(globals, "wrote " + o.output);
+  if (!o.output.empty() && table.size() > 1) PrintMessage(globals, "wrote " + o.output);
   return kExitOk;
 }
 
@@ -259,12 +368,19 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   TrainingOptions& t = o->training;
   app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
   app.Add("-o,--output", o->output, "Writes the trained model there after each epoch").ValueName("FILE");
+  app.AddFlag("--training-form", o->training_form,
+              "Leaves BatchNormalization and Dropout in --output as they are in MODEL; otherwise they are in their form for "
+              "inference");
   app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one for the labels")
       .ValueName("FILE");
   app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").IsInput().Repeats();
-  app.Add("--validate", o->validation, "Examples like --data; shows the accuracy of the written model after each epoch")
+  app.Add("--validate", o->validation,
+          "Examples like --data; shows the loss of the model on them after each epoch, and its accuracy, without training "
+          "on them")
       .ValueName("FILE");
   app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").IsInput().Repeats();
+  app.AddFlag("--strict-labels", o->strict_labels,
+              "A label that is not below the number of classes is an error; otherwise it does not count, as negative ones");
   app.Add("--loss", t.loss,
           "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
           "output: the model computes the loss, without labels");
@@ -287,6 +403,18 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--weight-decay", t.weight_decay, fmt::format("Factor of the parameters: {}", EffectsOfDecay())).Between(0, 1e6);
   app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);
   app.Add("--frozen", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
+  app.Add("--on-nan", t.on_nan,
+          "What a step does whose loss is NaN or infinite: stop with an error, skip the step (also for such gradients), "
+          "continue")
+      .OneOf({"stop", "skip", "continue"});
+  const Argument checkpoint = app.Add("--checkpoint", o->checkpoints,
+                                      "A folder for checkpoints, from which a training continues after the end of its "
+                                      "process; also has the best one, by "
+                                      "the loss on --validate, else by that of the epoch")
+                                  .ValueName("FOLDER");
+  app.Add("--every", o->every, "Steps between checkpoints; 0: one after each epoch").Between(0, 1e15).Needs(checkpoint);
+  app.Add("--keep", o->keep, "Number of checkpoints to keep, besides the best one").Between(1, 1e6).Needs(checkpoint);
+  app.AddFlag("--resume", o->resume, "Continues from the newest checkpoint, or begins if there is none").Needs(checkpoint);
   app.AddFlag("--data-parallel", t.data_parallel,
               "Trains on all devices that --device lists with commas: each one on a part of every batch");
   app.Add("--epochs", o->epochs, "Number of passes over all examples").Between(1, 1e9);

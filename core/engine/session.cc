@@ -97,6 +97,48 @@ std::vector<ValueType> OutputTypes(const Graph& graph, const onnx::ModelInfo& in
   return out;
 }
 
+// Runs a model with the states of the first replica.
+class EvaluationOfReplicas final : public Replicas {
+ public:
+  EvaluationOfReplicas(std::shared_ptr<Replicas> trains, onnx::Model model)
+      : trains_(std::move(trains)), model_(std::move(model)) {}
+
+  absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) override {
+    MGE_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Current());
+    return session->Run(inputs, outputs, control);
+  }
+  absl::StatusOr<Tensor> ReadState(const std::string& name) override { return trains_->ReadState(name); }
+  absl::Status WriteState(const std::string& name, const Tensor& elements) override {
+    return trains_->WriteState(name, elements);
+  }
+  absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop) override {
+    MGE_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, Current());
+    return session->PlanFor(inputs, stop);
+  }
+  std::shared_ptr<const Plan> last_plan() const override {
+    std::lock_guard lock(mutex_);
+    return session_ ? session_->last_plan() : nullptr;
+  }
+  std::shared_ptr<Session> First() const override { return trains_->First(); }
+
+ private:
+  // Returns a session on the states of what is now the first replica.
+  absl::StatusOr<std::shared_ptr<Session>> Current() {
+    const std::shared_ptr<Session> first = trains_->First();
+    std::lock_guard lock(mutex_);
+    if (first != first_) {
+      MGE_ASSIGN_OR_RETURN(session_, Session::Evaluating(*first, model_));
+      first_ = first;
+    }
+    return session_;
+  }
+
+  const std::shared_ptr<Replicas> trains_;
+  const onnx::Model model_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Session> first_, session_;  // guarded by mutex_
+};
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> runtime, const std::string& path,
@@ -120,6 +162,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   session->info_ = std::move(model.info);
   session->default_timeout_s_ = settings->Get<kRunTimeout>().count();
   session->seed_ = static_cast<uint64_t>(settings->Get<kSeed>());
+  session->trains_ = options.training;
   MarkStates(model.graph);
   MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), std::move(context), {}, options.stop));
   const DeviceUse& first = found.devices.front();
@@ -128,6 +171,36 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   if (options.outputs_on_device) session->created_ = DevicePlace(session->program_->context());
   MGE_ASSIGN_OR_RETURN(session->pinned_, PinnedDevice(session->runtime_->devices(), first.pinned));
   if (session->pinned_.device) session->created_ = {session->pinned_.device, true};
+  session->output_types_ = OutputTypes(session->graph(), session->info_);
+  return session;
+}
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Evaluating(const Session& trains, onnx::Model model) {
+  std::shared_ptr<Session> session(new Session);
+  if (trains.replicas_) session->RunOn(std::make_shared<EvaluationOfReplicas>(trains.replicas_, model));
+  session->runtime_ = trains.runtime_;
+  session->info_ = std::move(model.info);
+  session->default_timeout_s_ = trains.default_timeout_s_;
+  session->seed_ = trains.seed_.load();
+  session->evaluates_ = true;
+  session->turn_ = trains.turn_;
+  session->inline_ = trains.inline_;
+  session->stream_ = trains.stream_;
+  session->created_ = trains.created_;
+  session->pinned_ = trains.pinned_;
+  std::unordered_map<std::string_view, const Value*> states;
+  for (ValueId v = 0; v < trains.graph().value_count(); ++v) {
+    const Value& value = trains.graph().value(v);
+    if (!value.dead && value.role == Role::kState) states.emplace(value.name, &value);
+  }
+  for (ValueId v = 0; v < model.graph.value_count(); ++v) {
+    Value& value = model.graph.value(v);
+    const auto state = value.dead || value.role != Role::kConstant ? states.end() : states.find(value.name);
+    if (state == states.end()) continue;
+    const TensorType& type = state->second->type;
+    if (value.type.dtype == type.dtype && value.type.dims == type.dims) value.role = Role::kState;
+  }
+  MGE_ASSIGN_OR_RETURN(session->program_, Program::Create(std::move(model.graph), trains.program_->shared_context()));
   session->output_types_ = OutputTypes(session->graph(), session->info_);
   return session;
 }

@@ -22,6 +22,10 @@
 namespace mge {
 
 class Communicators;  // core/plan/communicator.h
+class Session;
+
+// The state of a training session that its random numbers come from: int64[2], its seed and the number of its runs, which are its steps.
+inline constexpr std::string_view kRandomState = "session.random";
 
 // The options of a session.
 struct SessionOptions {
@@ -50,6 +54,8 @@ class Replicas {
   virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs,
                                                               const StopControl* stop) = 0;
   virtual std::shared_ptr<const Plan> last_plan() const = 0;
+  // Returns the session whose states are read. Another one may take its place after a run that failed. Safe on any thread.
+  virtual std::shared_ptr<Session> First() const = 0;
 };
 
 // A session. Any number of threads may run it at the same time.
@@ -63,6 +69,10 @@ class Session : public std::enable_shared_from_this<Session> {
   // Creates a session for a model that has been read.
   static absl::StatusOr<std::shared_ptr<Session>> Create(std::shared_ptr<Runtime> runtime, onnx::Model model,
                                                          const SessionOptions& options);
+  // Creates a session that runs `model` with the states of `trains`: each initializer with the name and the type of a state
+  // has its elements. It shares the devices, settings and turns of `trains`. Its runs must update nothing, draw the same random
+  // numbers each time, and leave those of `trains` as they are.
+  static absl::StatusOr<std::shared_ptr<Session>> Evaluating(const Session& trains, onnx::Model model);
 
   const onnx::ModelInfo& info() const { return info_; }
   const Graph& graph() const { return program_->graph(); }
@@ -118,13 +128,19 @@ class Session : public std::enable_shared_from_this<Session> {
   // Returns the number of engine operations of the latest run: 1, or one per step if engine.bulk_inference is false. The
   // model's body plans run within them; a continuation adds its own.
   uint64_t operations() const { return operations_.load(std::memory_order_relaxed); }
-  // Returns the names of all states.
+  // Returns the names of all states. In a training session, kRandomState is one of them.
   std::vector<std::string> StateNames() const;
   // Returns a copy of the elements of a state, when no run is changing it. Fails with kBadInput if there is no such state.
   absl::StatusOr<Tensor> ReadState(const std::string& name);
   // Copies the elements to a state, when no run is using it. Fails with kBadInput if there is no such state, or it has another
   // type or shape.
   absl::Status WriteState(const std::string& name, const Tensor& elements);
+
+  // Receives the inputs and outputs of each run that has ended well, as the request has them. Its error becomes that of the
+  // run. Call it before the first run.
+  using RunCheck = std::function<absl::Status(std::span<const HostValue> inputs, std::span<const HostValue> outputs,
+                                              std::span<const int> places)>;
+  void CheckRuns(RunCheck check) { check_ = std::move(check); }
 
  private:
   // Returns a state, or kBadInput with the names that there are.
@@ -160,9 +176,11 @@ class Session : public std::enable_shared_from_this<Session> {
   std::shared_ptr<RunStream> stream_;            // of the session's device; nullptr: runs have no order
   std::atomic<uint64_t> staged_bytes_{0};
   std::atomic<uint64_t> operations_{0};
-  RunTurn turn_;  // of plans that run alone
+  std::shared_ptr<RunTurn> turn_ = std::make_shared<RunTurn>();  // of plans that run alone
   double default_timeout_s_ = 0;
-  uint64_t seed_ = 0;
+  std::atomic<uint64_t> seed_{0};
+  bool trains_ = false, evaluates_ = false;
+  RunCheck check_;  // nullable
 };
 
 }  // namespace mge

@@ -40,6 +40,18 @@ absl::Status Session::CheckRequest(const RunRequest& request) const {
                 {.what = fmt::format("expected {} and {}, got {} and {}", input_count(), outputs, request.inputs.size(),
                                      request.outputs.size())});
   }
+  const bool is_empty =
+      trains_ &&
+      std::ranges::any_of(request.inputs, [](const HostValue& v) { return v.tensor.defined() && v.tensor.rank() > 0; }) &&
+      std::ranges::none_of(request.inputs, [](const HostValue& v) {
+        return v.tensor.defined() && v.tensor.rank() > 0 && v.tensor.elements() > 0;
+      });
+  if (is_empty) {
+    return Fail(errors::kBadInput, "the batch is empty",
+                {.what = "no input has an element, so that there is no loss",
+                 .where = "training",
+                 .fix = "give at least one example in each step"});
+  }
   for (const std::shared_ptr<RunFence>& fence : request.after) {
     if (&fence->runtime() == runtime_.get()) continue;
     return Fail(errors::kApiMisuse, "a run cannot wait for a fence of another runtime",
@@ -59,7 +71,10 @@ absl::Status Session::WithControl(RunState& control, F run) {
     control.seed = seed;
   };
   // With a seed of its own, a run repeats its random numbers. Otherwise later runs of the session draw others.
-  control.next_random = control.seed ? 0 : program_->context().states->NextRunBlocks();
+  // The runs of a training session are its steps, which are counted with a seed, too.
+  const bool counts = trains_ || (!control.seed && !evaluates_);
+  const uint64_t blocks = counts ? program_->context().states->NextRunBlocks() : 0;
+  control.next_random = control.seed ? 0 : blocks;
   if (control.seed == 0) control.seed = seed_;
   if (!control.deadline && default_timeout_s_ > 0) {
     control.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -129,7 +144,7 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Execute(Program& program, con
   }
   RunTurn::Guard turn;
   if (!plan || plan->RunsAlone()) {
-    MGE_ASSIGN_OR_RETURN(turn, turn_.Take(control));
+    MGE_ASSIGN_OR_RETURN(turn, turn_->Take(control));
   }
   if (plan) {
     MGE_ASSIGN_OR_RETURN(const std::span<HostValue> results, outputs.ForPlan(*plan, request.inputs));
@@ -139,6 +154,8 @@ absl::StatusOr<std::shared_ptr<RunFence>> Session::Execute(Program& program, con
   }
   MGE_ASSIGN_OR_RETURN(const uint64_t copied, outputs.Deliver());
   control.staged_bytes += copied;
+  turn = {};
+  if (check_) MGE_RETURN_IF_ERROR(check_(request.inputs, request.outputs, request.places));
   if (request.wait) return nullptr;
   return RunFence::Ended(runtime_);
 }

@@ -10,6 +10,18 @@
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+// Fails with kBadInput if the elements do not have the type of a state.
+absl::Status CheckStateType(const std::string& name, const TensorType& type, const Tensor& elements) {
+  if (elements.dtype() == type.dtype && elements.shape() == type.dims) return absl::OkStatus();
+  const TensorType given = {.dtype = elements.dtype(), .has_rank = true, .dims = elements.shape()};
+  return Fail(errors::kBadInput, fmt::format("state '{}' cannot take these elements", name),
+              {.what = fmt::format("it is {}, and they are {}", type.ToString(), given.ToString()),
+               .fix = fmt::format("give a tensor of the type {}", type.ToString())});
+}
+
+}  // namespace
 
 std::vector<std::string> Session::StateNames() const {
   const Graph& graph = program_->graph();
@@ -18,6 +30,7 @@ std::vector<std::string> Session::StateNames() const {
     const Value& value = graph.value(v);
     if (!value.dead && value.role == Role::kState) names.push_back(value.name);
   }
+  if (trains_) names.emplace_back(kRandomState);
   return names;
 }
 
@@ -33,8 +46,12 @@ absl::StatusOr<const Value*> Session::FindState(const std::string& name) const {
 
 absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
   const StopControl never;
+  if (trains_ && name == kRandomState) {
+    const int64_t random[] = {static_cast<int64_t>(seed_.load()), static_cast<int64_t>(program_->context().states->runs())};
+    return Tensor::Vector<int64_t>(random);
+  }
   MGE_ASSIGN_OR_RETURN(const Value* value, FindState(name));
-  MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_.Take(never));
+  MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_->Take(never));
   if (replicas_) return replicas_->ReadState(name);
   MGE_ASSIGN_OR_RETURN(Tensor tensor, program_->context().states->Read(name, &never));
   if (tensor.defined()) return tensor;
@@ -51,15 +68,17 @@ absl::StatusOr<Tensor> Session::ReadState(const std::string& name) {
 
 absl::Status Session::WriteState(const std::string& name, const Tensor& elements) {
   const StopControl never;
-  MGE_ASSIGN_OR_RETURN(const Value* value, FindState(name));
-  if (elements.dtype() != value->type.dtype || elements.shape() != value->type.dims) {
-    const TensorType given = {.dtype = elements.dtype(), .has_rank = true, .dims = elements.shape()};
-    return Fail(errors::kBadInput, fmt::format("state '{}' cannot take these elements", name),
-                {.what = fmt::format("it is {}, and they are {}", value->type.ToString(), given.ToString()),
-                 .fix = fmt::format("give a tensor of the type {}", value->type.ToString())});
+  if (trains_ && name == kRandomState) {
+    MGE_RETURN_IF_ERROR(CheckStateType(name, {.dtype = DType::kI64, .has_rank = true, .dims = {2}}, elements));
+    MGE_ASSIGN_OR_RETURN(const Tensor host, ToHost(elements));
+    seed_ = static_cast<uint64_t>(host.Data<int64_t>()[0]);
+    program_->context().states->set_runs(static_cast<uint64_t>(host.Data<int64_t>()[1]));
+    return absl::OkStatus();
   }
+  MGE_ASSIGN_OR_RETURN(const Value* value, FindState(name));
+  MGE_RETURN_IF_ERROR(CheckStateType(name, value->type, elements));
   MGE_ASSIGN_OR_RETURN(const Tensor host, ToHost(elements));
-  MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_.Take(never));
+  MGE_ASSIGN_OR_RETURN(const RunTurn::Guard turn, turn_->Take(never));
   if (replicas_) return replicas_->WriteState(name, host);
   MGE_RETURN_IF_ERROR(device().Open());
   return program_->context().states->Write(device(), *value, host, &never);

@@ -195,6 +195,10 @@ class DataParallel final : public Replicas {
     return absl::OkStatus();
   }
   std::shared_ptr<const Plan> last_plan() const override { return First()->last_plan(); }
+  std::shared_ptr<Session> First() const override {
+    std::lock_guard lock(mutex_);
+    return sessions_[0];
+  }
   absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs, const StopControl* stop) override {
     MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(inputs));
     std::vector<InputType> types;
@@ -207,12 +211,6 @@ class DataParallel final : public Replicas {
   }
 
  private:
-  // Returns the first replica. Safe on any thread.
-  std::shared_ptr<Session> First() const {
-    std::lock_guard lock(mutex_);
-    return sessions_[0];
-  }
-
   struct RunOfReplica {
     std::vector<HostValue> inputs, outputs;
     RunState control;

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/onnx/weights_writer.h"
 
+#include <algorithm>
 #include <deque>
 #include <filesystem>
+#include <optional>
 #include <protozero/pbf_writer.hpp>
+#include <set>
 #include <vector>
 
 #include "core/base/errors.h"
@@ -82,12 +85,173 @@ void AddTensor(const std::string& name, const Tensor& tensor, Pieces& out) {
   out.AddAll(field::graph::kInitializer, std::move(message));
 }
 
+// The fields of a graph or function.
+struct NodeFields {
+  const char* type;
+  uint32_t node, output, input;
+};
+
+// Copies the nodes of a graph or function in their form for inference.
+class InferenceNodes {
+ public:
+  InferenceNodes(const WireSource& source, const NodeFields& fields) : source_(source), fields_(fields) {}
+
+  // Notes which values are read, and which are inputs.
+  absl::Status Look(Bytes message) {
+    WireReader reader(source_, fields_.type, message);
+    while (reader.Next()) {
+      if (reader.field() == fields_.node) {
+        MGE_ASSIGN_OR_RETURN(const Node node, Parse(reader.Message()));
+        read_.insert(node.inputs.begin(), node.inputs.end());
+      } else if (reader.field() == fields_.output || reader.field() == fields_.input) {
+        const bool is_input = reader.field() == fields_.input;
+        MGE_ASSIGN_OR_RETURN(std::string name, NameOf(reader.Message()));
+        (is_input ? inputs_ : read_).insert(std::move(name));
+      } else {
+        reader.Skip();
+      }
+    }
+    return reader.status();
+  }
+  // Copies a node, given as the field of its graph.
+  absl::Status Copy(Bytes whole, Pieces& out) const {
+    WireReader outer(source_, fields_.type, whole);
+    outer.Next();
+    MGE_ASSIGN_OR_RETURN(Node node, Parse(outer.Message()));
+    const bool normalizes = node.domain.empty() && node.op == "BatchNormalization" && node.inputs.size() == 5;
+    const bool drops = node.domain.empty() && node.op == "Dropout" && !node.inputs.empty() && !node.outputs.empty() &&
+                       !(node.inputs.size() > 2 && inputs_.contains(node.inputs[2]));
+    if (normalizes) {
+      for (size_t i = 1; i < node.outputs.size() && i < 3; ++i) {
+        if (read_.contains(node.outputs[i])) AddIdentity(node.inputs[i + 2], node.outputs[i], out);
+      }
+      node.outputs.resize(1);
+      AddNode(node, "training_mode", out);
+    } else if (drops && !(node.outputs.size() > 1 && read_.contains(node.outputs[1]))) {
+      AddIdentity(node.inputs[0], node.outputs[0], out);
+    } else if (drops) {
+      node.inputs.resize(std::min<size_t>(node.inputs.size(), 2));
+      AddNode(node, "", out);
+    } else {
+      out.AddView(whole);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  struct Node {
+    std::string op, domain;
+    std::vector<std::string> inputs, outputs;
+    std::vector<std::pair<std::string, Bytes>> attributes;  // with their fields
+    std::vector<Bytes> rest;                                // the other fields
+  };
+  absl::StatusOr<std::string> NameOf(Bytes value_info) const {
+    if (fields_.type != std::string_view("GraphProto")) return std::string(AsText(value_info));
+    std::string out;
+    WireReader reader(source_, "ValueInfoProto", value_info);
+    while (reader.Next()) {
+      if (reader.field() == field::value_info::kName) {
+        out = reader.Text();
+      } else {
+        reader.Skip();
+      }
+    }
+    MGE_RETURN_IF_ERROR(reader.status());
+    return out;
+  }
+  absl::StatusOr<Node> Parse(Bytes message) const {
+    Node out;
+    WireReader reader(source_, "NodeProto", message);
+    while (reader.Next()) {
+      switch (reader.field()) {
+        case field::node::kInput: out.inputs.emplace_back(reader.Text()); break;
+        case field::node::kOutput: out.outputs.emplace_back(reader.Text()); break;
+        case field::node::kOpType: out.op = reader.Text(); break;
+        case field::node::kDomain: out.domain = reader.Text(); break;
+        case field::node::kAttribute: {
+          const Bytes whole = reader.Whole();
+          MGE_ASSIGN_OR_RETURN(std::string name, AttributeName(whole));
+          out.attributes.emplace_back(std::move(name), whole);
+          break;
+        }
+        default: out.rest.push_back(reader.Whole());
+      }
+    }
+    MGE_RETURN_IF_ERROR(reader.status());
+    if (out.domain == "ai.onnx") out.domain.clear();
+    return out;
+  }
+  absl::StatusOr<std::string> AttributeName(Bytes whole) const {
+    WireReader outer(source_, "NodeProto", whole);
+    outer.Next();
+    std::string out;
+    WireReader reader(source_, "AttributeProto", outer.Message());
+    while (reader.Next()) {
+      if (reader.field() == field::attribute::kName) {
+        out = reader.Text();
+      } else {
+        reader.Skip();
+      }
+    }
+    MGE_RETURN_IF_ERROR(reader.status());
+    return out;
+  }
+  // Adds a node without the attribute of this name.
+  void AddNode(const Node& node, std::string_view without, Pieces& out) const {
+    Pieces message;
+    std::string head;
+    protozero::pbf_writer writer(head);
+    for (const std::string& name : node.inputs) writer.add_string(field::node::kInput, name);
+    for (const std::string& name : node.outputs) writer.add_string(field::node::kOutput, name);
+    writer.add_string(field::node::kOpType, node.op);
+    message.Add(std::move(head));
+    for (const auto& [name, bytes] : node.attributes) {
+      if (name != without) message.AddView(bytes);
+    }
+    for (const Bytes bytes : node.rest) message.AddView(bytes);
+    out.AddAll(fields_.node, std::move(message));
+  }
+  void AddIdentity(const std::string& input, const std::string& output, Pieces& out) const {
+    AddNode({.op = "Identity", .domain = {}, .inputs = {input}, .outputs = {output}, .attributes = {}, .rest = {}}, "", out);
+  }
+
+  const WireSource& source_;
+  const NodeFields fields_;
+  std::set<std::string> read_, inputs_;
+};
+
+// Copies a function with its nodes in their form for inference.
+absl::StatusOr<Pieces> CopyFunction(const WireSource& source, Bytes bytes) {
+  Pieces out;
+  InferenceNodes nodes(source, {"FunctionProto", field::function::kNode, field::function::kOutput, field::function::kInput});
+  MGE_RETURN_IF_ERROR(nodes.Look(bytes));
+  WireReader reader(source, "FunctionProto", bytes);
+  while (reader.Next()) {
+    if (reader.field() == field::function::kNode) {
+      MGE_RETURN_IF_ERROR(nodes.Copy(reader.Whole(), out));
+    } else {
+      out.AddView(reader.Whole());
+    }
+  }
+  MGE_RETURN_IF_ERROR(reader.status());
+  return out;
+}
+
 // Copies a graph. Removes the replaced names from `missing`.
 absl::StatusOr<Pieces> CopyGraph(const WireSource& source, Bytes bytes, const std::map<std::string, Tensor>& weights,
-                                 std::map<std::string, Tensor>& missing, bool other_folder) {
+                                 std::map<std::string, Tensor>& missing, bool other_folder, NodeForm form) {
   Pieces out;
+  std::optional<InferenceNodes> nodes;
+  if (form == NodeForm::kInference) {
+    nodes.emplace(source, NodeFields{"GraphProto", field::graph::kNode, field::graph::kOutput, field::graph::kInput});
+    MGE_RETURN_IF_ERROR(nodes->Look(bytes));
+  }
   WireReader reader(source, "GraphProto", bytes);
   while (reader.Next()) {
+    if (nodes && reader.field() == field::graph::kNode) {
+      MGE_RETURN_IF_ERROR(nodes->Copy(reader.Whole(), out));
+      continue;
+    }
     if (reader.field() != field::graph::kInitializer) {
       out.AddView(reader.Whole());
       continue;
@@ -113,7 +277,7 @@ absl::StatusOr<Pieces> CopyGraph(const WireSource& source, Bytes bytes, const st
 }  // namespace
 
 absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& weights, const std::string& path,
-                              const std::string& model_directory) {
+                              const std::string& model_directory, NodeForm form) {
   std::error_code ignored;
   const std::filesystem::path target = std::filesystem::path(path).parent_path();
   const bool other_folder = !std::filesystem::equivalent(target.empty() ? "." : target, model_directory, ignored);
@@ -123,11 +287,16 @@ absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& 
   Pieces out;
   WireReader reader(source, "ModelProto", model);
   while (reader.Next()) {
+    if (form == NodeForm::kInference && reader.field() == field::model::kFunctions) {
+      MGE_ASSIGN_OR_RETURN(Pieces function, CopyFunction(source, reader.Message()));
+      out.AddAll(field::model::kFunctions, std::move(function));
+      continue;
+    }
     if (reader.field() != field::model::kGraph) {
       out.AddView(reader.Whole());
       continue;
     }
-    MGE_ASSIGN_OR_RETURN(Pieces graph, CopyGraph(source, reader.Message(), weights, missing, other_folder));
+    MGE_ASSIGN_OR_RETURN(Pieces graph, CopyGraph(source, reader.Message(), weights, missing, other_folder, form));
     out.AddAll(field::model::kGraph, std::move(graph));
   }
   MGE_RETURN_IF_ERROR(reader.status());

@@ -184,19 +184,20 @@ ValueId AddLossScale(Graph& graph) {
   return AddFreshConstant(graph, "optimizer.loss_scale", Tensor::Scalar<float>(static_cast<float>(kFirstScale)));
 }
 
-void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, ValueId scale,
+void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
                   const TrainingOptions& options) {
   ExpressionBuilder b(graph, "optimizer", DType::kF32);
-  Shared shared = {.rate = rate};
+  const ValueId scale = guards.loss_scale;
+  Shared shared = {.rate = rate, .finite = guards.finite_loss};
   if (scale != kNone) shared.inverse_scale = Unary("Reciprocal", Term(b, scale)).id();
   std::vector<std::unique_ptr<Update>> updates;
   for (const TrainedValue& v : values) updates.push_back(std::make_unique<Update>(graph, v, shared, options));
-  if (scale != kNone || options.clip_norm > 0) {
+  if (scale != kNone || options.clip_norm > 0 || options.on_nan == "skip") {
     const Term squares = SumOfSquares(b, updates);
-    if (scale != kNone) {
-      shared.finite = squares < b.Number(std::numeric_limits<double>::infinity());
-      MoveScale(graph, b, scale, shared.finite);
-    }
+    const ValueId finite = squares < std::numeric_limits<double>::infinity();
+    if (scale != kNone) MoveScale(graph, b, scale, finite);
+    if (shared.finite != kNone) shared.finite = b.Of("And", {finite, shared.finite}).id();
+    if (scale != kNone && shared.finite == kNone) shared.finite = finite;
     if (options.clip_norm > 0) {  // the factor that limits the norm: min(1, limit / norm)
       const Term factor = Binary("Min", b.Number(1), options.clip_norm / (Unary("Sqrt", squares) + 1e-12));
       for (const auto& update : updates) update->Clip(factor);

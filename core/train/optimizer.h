@@ -15,15 +15,20 @@ struct TrainedValue {
   ValueId gradient;  // of the parameter's type, or float32
 };
 
+struct StepGuards {
+  ValueId loss_scale = kNone;   // the factor of the loss whose gradients are given, which AddLossScale() added; kNone: 1
+  ValueId finite_loss = kNone;  // a bool: if it is false, the step changes nothing; kNone: it changes everything
+};
+
 // Adds the nodes that update the parameters and the optimizer's states. A state is named after its parameter. `rate` is the
 // learning rate, a float32 scalar. Requires: `options.optimizer` is a row of mge/optimizers.hpp.
 //
 // A parameter of 16 bits has a float32 copy, the state `PARAMETER.master`, which is updated. The parameter is its rounding.
 //
-// `scale` is kNone, or the factor of the loss whose gradients are given, the state that AddLossScale() added. The gradients are
-// divided by it. If one of them is not finite, the step changes no parameter and no state of the optimizer, and halves the
-// scale. After 2000 steps without such a gradient, the scale is doubled.
-void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, ValueId scale,
+// The gradients are divided by the scale of the loss. If one of them is not finite, the step changes no parameter and no state
+// of the optimizer, and halves the scale. After 2000 steps without such a gradient, the scale is doubled. Without a scale, and
+// with on_nan = "skip", such a step changes nothing.
+void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
                   const TrainingOptions& options);
 
 // Adds the factor of the loss, a float32 scalar that begins with 65536: the gradients of float16 are not lost as too small.

@@ -2,6 +2,7 @@
 #include "core/train/training.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/autodiff/autodiff.h"
@@ -11,6 +12,7 @@
 #include "core/ops/function_body.h"
 #include "core/ops/known_values.h"
 #include "core/ops/rewrites/pattern.h"
+#include "core/train/inference_form.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
 #include "fmt/format.h"
@@ -21,6 +23,7 @@ namespace {
 
 constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae",
                                         "output"};
+constexpr std::string_view kNanPolicies[] = {"stop", "skip", "continue"};
 
 // A number that some optimizers read.
 struct OptimizerOption {
@@ -64,6 +67,7 @@ absl::Status CheckOptimizer(const TrainingOptions& o) {
 
 absl::Status Check(const TrainingOptions& o) {
   MGE_RETURN_IF_ERROR(CheckChoice("loss", o.loss, kLosses));
+  MGE_RETURN_IF_ERROR(CheckChoice("on_nan", o.on_nan, kNanPolicies));
   MGE_RETURN_IF_ERROR(CheckOptimizer(o));
   return CheckNumber("clip_norm", o.clip_norm, 0, 1e30, true);
 }
@@ -139,11 +143,16 @@ absl::Status ExpandFunctionsWithoutGradient(Graph& graph) {
   return absl::OkStatus();
 }
 
-// Lets every BatchNormalization with training_mode update its mean and variance. Returns these.
-std::vector<ValueId> UpdateStatistics(Graph& graph) {
-  std::vector<ValueId> out;
+// A mean or variance of a BatchNormalization with training_mode, and its next elements.
+struct Statistic {
+  ValueId target, moved;
+};
+
+// Returns the means and variances of every BatchNormalization with training_mode. Adds the outputs that the nodes lack.
+std::vector<Statistic> AddStatistics(Graph& graph) {
+  std::vector<Statistic> out;
   for (NodeId id = 0, count = graph.node_count(); id < count; ++id) {
-    const Node node = graph.node(id);  // a copy: adding nodes moves it
+    const Node node = graph.node(id);  // a copy: adding values moves it
     if (node.dead || node.op != "BatchNormalization" || !node.domain.empty() || node.attrs.Int("training_mode") == 0)
       continue;
     for (size_t i : {1, 2}) {
@@ -156,11 +165,18 @@ std::vector<ValueId> UpdateStatistics(Graph& graph) {
         graph.value(made).producer = id;
         graph.node(id).outputs[i] = made;
       }
-      AddAssign(graph, target, graph.node(id).outputs[i]);
-      out.push_back(target);
+      out.push_back({target, graph.node(id).outputs[i]});
     }
   }
   return out;
+}
+
+// Updates the means and variances, unless `counts`, a bool or kNone, is false.
+void UpdateStatistics(Graph& graph, std::span<const Statistic> statistics, ValueId counts) {
+  for (const Statistic& s : statistics) {
+    ExpressionBuilder b(graph, "statistics", graph.value(s.target).type.dtype);
+    AddAssign(graph, s.target, counts == kNone ? s.moved : b.Where(counts, Term(b, s.moved), Term(b, s.target)).id());
+  }
 }
 
 // Returns a value of this type, in float32 if it has 16 bits.
@@ -171,8 +187,49 @@ ValueId Wide(Graph& graph, ValueId v, DType type) {
 
 // The parts of a loss.
 struct LossParts {
-  ValueId sum, count;  // the loss is their quotient
+  ValueId sum, count;  // the loss is their quotient, or 0 if nothing counts
 };
+
+// Returns the count, or 1 if it is 0.
+Term AtLeastSomething(const Term& count) { return count.builder().Where(count > 0, count, count.builder().Number(1)); }
+
+// Adds the loss: the mean over what counts, or 0 if nothing does.
+ValueId AddMean(Graph& graph, const LossParts& parts) {
+  ExpressionBuilder b(graph, "loss", graph.value(parts.sum).type.dtype);
+  return (Term(b, parts.sum) / AtLeastSomething(Term(b, parts.count))).id();
+}
+
+// The loss of a model before its mean is computed.
+struct ModelLoss {
+  ValueId output;   // which is compared with the labels, or is the loss
+  LossParts parts;  // kNone: the model computes the loss
+  ValueId whole;    // the loss that the model computes; kNone: it does not
+};
+
+// Adds what a loss needs, and its labels as an input.
+absl::StatusOr<ModelLoss> AddModelLoss(onnx::Model& model, const TrainingOptions& options) {
+  Graph& graph = model.graph;
+  MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.loss_output));
+  if (options.loss == "output")
+    return ModelLoss{output, {kNone, kNone}, Wide(graph, output, graph.value(output).type.dtype)};
+  MGE_RETURN_IF_ERROR(CheckNewInput(graph, options.labels_name, "give the labels another name with labels_name"));
+  MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss, options.labels_name));
+  model.info.inputs.push_back({options.labels_name, {graph.value(added.labels).type}});
+  return ModelLoss{output, {added.sum, added.count}, kNone};
+}
+
+// Makes the loss the first output.
+void AddLossOutput(onnx::Model& model, ValueId loss) {
+  Graph& graph = model.graph;
+  graph.outputs().insert(graph.outputs().begin(), loss);
+  model.info.outputs.insert(model.info.outputs.begin(), {graph.value(loss).name, {graph.value(loss).type}});
+}
+
+// Returns a bool: the loss is finite.
+ValueId AddFinite(Graph& graph, ValueId loss) {
+  ExpressionBuilder b(graph, "loss", graph.value(loss).type.dtype);
+  return Unary("Abs", Term(b, loss)) < std::numeric_limits<double>::infinity();
+}
 
 // Adds the input `replica.examples` and returns the parts of a replica's loss. `whole` is the loss that the model computes, or
 // kNone: the loss has `parts`.
@@ -198,7 +255,7 @@ absl::Status SumLossAndGradients(Graph& graph, const SumOverReplicas& sum, const
   MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> sums, sum(graph, values));
   const DType dtype = graph.value(parts.sum).type.dtype;
   ExpressionBuilder b(graph, "replicas", dtype);
-  const Term count(b, sums[1]);
+  const Term count = AtLeastSomething(Term(b, sums[1]));
   loss = (Term(b, sums[0]) / count).id();
   for (size_t i = 0; i < trained.size(); ++i) {
     const Term gradient(b, Wide(graph, sums[i + 2], graph.value(trained[i].parameter).type.dtype));
@@ -219,25 +276,18 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   // Before functions are expanded: constants of their bodies are no parameters.
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
-  MGE_ASSIGN_OR_RETURN(const ValueId output, FindOutput(graph, options.loss_output));
-  ValueId loss = options.loss == "output" ? Wide(graph, output, graph.value(output).type.dtype) : output;
-  LossParts parts = {kNone, kNone};
-  if (options.loss != "output") {
-    MGE_RETURN_IF_ERROR(CheckNewInput(graph, options.labels_name, "give the labels another name with labels_name"));
-    MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss, options.labels_name));
-    parts = {added.sum, added.count};
-    model.info.inputs.push_back({options.labels_name, {graph.value(added.labels).type}});
-  }
+  MGE_ASSIGN_OR_RETURN(ModelLoss added, AddModelLoss(model, options));
+  LossParts& parts = added.parts;
+  ValueId loss = added.whole;
   MGE_RETURN_IF_ERROR(CheckNewInput(graph, kLearningRate, "rename that input: a training step needs the name"));
   const ValueId rate = graph.AddInput(std::string(kLearningRate), {.dtype = DType::kF32, .has_rank = true});
   model.info.inputs.push_back({std::string(kLearningRate), {graph.value(rate).type}});
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   if (sum_over_replicas) {
-    parts = PartsOfReplica(model, parts.sum == kNone ? loss : kNone, parts);
+    parts = PartsOfReplica(model, loss, parts);
     loss = parts.sum;
   } else if (parts.sum != kNone) {
-    ExpressionBuilder b(graph, "loss", graph.value(parts.sum).type.dtype);
-    loss = (Term(b, parts.sum) / Term(b, parts.count)).id();
+    loss = AddMean(graph, parts);
   }
   const bool scales =
       std::ranges::any_of(candidates, [&](ValueId v) { return graph.value(v).constant.dtype() == DType::kF16; });
@@ -250,8 +300,9 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
     MGE_RETURN_IF_ERROR(InferTypes(graph));
   }
 
-  const std::vector<ValueId> statistics = UpdateStatistics(graph);
-  std::erase_if(candidates, [&](ValueId v) { return std::ranges::find(statistics, v) != statistics.end(); });
+  const std::vector<Statistic> statistics = AddStatistics(graph);
+  std::erase_if(candidates,
+                [&](ValueId v) { return std::ranges::find(statistics, v, &Statistic::target) != statistics.end(); });
   MGE_ASSIGN_OR_RETURN(
       std::vector<ValueId> gradients,
       AddGradients(graph, differentiated, candidates, {.mirror = options.mirror, .sublinear = options.sublinear}));
@@ -265,16 +316,29 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   }
   if (sum_over_replicas) {
     MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, sum_over_replicas, parts, loss, trained));
-    if (options.loss == "output") std::ranges::replace(graph.outputs(), output, loss);
+    if (options.loss == "output") std::ranges::replace(graph.outputs(), added.output, loss);
   }
-  AddOptimizer(graph, trained, rate, scale, options);
-
-  graph.outputs().insert(graph.outputs().begin(), loss);
-  model.info.outputs.insert(model.info.outputs.begin(), {graph.value(loss).name, {graph.value(loss).type}});
+  const ValueId finite = options.on_nan == "continue" ? kNone : AddFinite(graph, loss);
+  UpdateStatistics(graph, statistics, finite);
+  AddOptimizer(graph, trained, rate, {.loss_scale = scale, .finite_loss = finite}, options);
+  AddLossOutput(model, loss);
   std::vector<std::string> names;
   for (const TrainedValue& t : trained) names.push_back(graph.value(t.parameter).name);
-  for (ValueId v : statistics) names.push_back(graph.value(v).name);
+  for (const Statistic& s : statistics) names.push_back(graph.value(s.target).name);
   return names;
+}
+
+absl::Status MakeEvaluation(onnx::Model& model, const TrainingOptions& options, bool inference_form) {
+  MGE_RETURN_IF_ERROR(Check(options));
+  Graph& graph = model.graph;
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
+  MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
+  if (inference_form) MakeInferenceForm(graph);
+  MGE_ASSIGN_OR_RETURN(const ModelLoss added, AddModelLoss(model, options));
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
+  AddLossOutput(model, added.whole == kNone ? AddMean(graph, added.parts) : added.whole);
+  return InferTypes(graph);
 }
 
 }  // namespace mge

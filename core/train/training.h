@@ -29,6 +29,7 @@ struct TrainingOptions {
   double beta1 = 0.9, beta2 = 0.999;     // in [0, 1)
   double epsilon = 1e-8;                 // in [0, 1]
   double weight_decay = 0;               // Optimizer::decay
+  std::string on_nan = "stop";           // "stop", "skip" or "continue"; see mge_training_options
   double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen = {};  // initializers that keep their values
   bool mirror = false;                   // GradientOptions::mirror
@@ -55,5 +56,10 @@ using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph
 // scalar, is the number of the replica's examples. If it is 0, the replica has an example that does not count.
 absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options,
                                                           const SumOverReplicas& sum_over_replicas = nullptr);
+
+// Changes the model into one that computes the loss of a batch, then its outputs, as MakeTrainingStep() does, and updates
+// nothing. The inputs are those of the model and the labels. With `inference_form`, changes it like MakeInferenceForm(). Fails
+// like MakeTrainingStep().
+absl::Status MakeEvaluation(onnx::Model& model, const TrainingOptions& options, bool inference_form = true);
 
 }  // namespace mge

@@ -32,6 +32,9 @@ class StateMemory {
   absl::Status Write(Device& device, const Value& state, const Tensor& elements, const StopControl* stop);
   // Returns the number of the first Philox block for a run. Each run has 2^32 blocks of its own.
   uint64_t NextRunBlocks() { return runs_.fetch_add(1, std::memory_order_relaxed) << 32; }
+  // The number of runs that have drawn random numbers.
+  uint64_t runs() const { return runs_.load(std::memory_order_relaxed); }
+  void set_runs(uint64_t runs) { runs_.store(runs, std::memory_order_relaxed); }
 
  private:
   struct State {

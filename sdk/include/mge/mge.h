@@ -336,6 +336,10 @@ typedef struct mge_training_options {
    * was stopped, the next one continues with the first replica's states. */
   int32_t data_parallel;
   int32_t reserved;
+  /* A step whose loss is NaN or infinite: "stop" (default) changes nothing, and a run that returns the loss in host memory fails
+   * with E0312, which names the step and the first value. "skip" changes nothing, warns once, and also leaves the parameters as
+   * they are if a gradient is not finite, which needs the memory of all gradients. "continue" updates all the same. */
+  const char* on_nan;
 } mge_training_options;
 static inline void mge_training_options_init(mge_training_options* options) {
   MGE_CLEAR_(options);
@@ -561,7 +565,7 @@ MGE_API int32_t mge_inbox_take_message(mge_inbox* inbox, int32_t* level, mge_str
 MGE_API int32_t mge_inbox_take_progress(mge_inbox* inbox, mge_string** stage, uint64_t* done, uint64_t* total);
 
 /* ---- states: values that stay in a session from run to run. A session that trains has its parameters, and values of its
- * optimizer, such as "NAME.mean" of adam. */
+ * optimizer, such as "NAME.mean" of adam, and "session.random", int64[2]: the seed of its random numbers and its steps so far. */
 
 /* The names of all states. NULL if `index` is out of range. */
 MGE_API size_t mge_session_state_count(const mge_session* session);
@@ -574,9 +578,26 @@ MGE_API MGE_NODISCARD mge_status* mge_session_write_state(mge_session* session, 
 /* The names of the model's parameters that training changes, which are states. NULL if `index` is out of range. */
 MGE_API size_t mge_session_parameter_count(const mge_session* session); /* 0: it does not train */
 MGE_API const char* mge_session_parameter_name(const mge_session* session, size_t index);
+/* Writes all states of a session that trains to a file, completely or not at all, with a checksum. Steps after a load are those
+ * that would have followed the save, bit for bit on the same device. `notes` is a text of the application, such as its position in
+ * the data; NULL: none. Fails with E0312 if a state has NaN. */
+MGE_API MGE_NODISCARD mge_status* mge_session_save_checkpoint(mge_session* session, const char* path,
+                                                              const char* notes /* nullable */);
+/* Sets all states, and *notes to the text that was saved with them. Fails with E0307 if the checkpoint is of another model or
+ * optimizer, and E0308 if the file is damaged; the states are then unchanged. */
+MGE_API MGE_NODISCARD mge_status* mge_session_load_checkpoint(mge_session* session, const char* path,
+                                                              mge_string** notes /* nullable */);
+/* Returns a session that computes the loss and the outputs of the model with the present states of a session that trains, and
+ * changes none of them: BatchNormalization uses its running statistics, and Dropout drops nothing. The inputs are those of a step
+ * but for the learning rate. It shares the memory of the states, and may outlive `session`. With replicas, it runs on the device of
+ * the first one. */
+MGE_API MGE_NODISCARD mge_status* mge_session_evaluation(mge_session* session, mge_session** out);
 /* Writes the model with its present parameters as an ONNX file, completely or not at all. Everything else is as in the model
- * that was loaded, whose file must not have changed. */
+ * that was loaded, whose file must not have changed. Fails with E0312 if a parameter has NaN. */
 MGE_API MGE_NODISCARD mge_status* mge_session_save(mge_session* session, const char* path);
+/* The same, with the outputs of mge_session_evaluation: BatchNormalization uses its running statistics, and each Dropout is an
+ * Identity. */
+MGE_API MGE_NODISCARD mge_status* mge_session_save_for_inference(mge_session* session, const char* path);
 
 /* Returns the plan for inputs of these types as JSON "mge.plan/1" or text. Does not read the tensors' data. `why` adds
  * the alternatives and reasons. */

@@ -93,6 +93,7 @@ struct TrainingOptions {
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
   bool data_parallel = false;
+  std::string on_nan = "stop";
 };
 
 // Options of a session; see mge_session_options.
@@ -370,6 +371,20 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   size_t parameter_count() const { return mge_session_parameter_count(get()); }
   std::string_view parameter_name(size_t i) const { return internal::TextOrEmpty(mge_session_parameter_name(get(), i)); }
   Status Save(const std::string& path) const { return Status(mge_session_save(get(), path.c_str())); }
+  Status SaveForInference(const std::string& path) const {
+    return Status(mge_session_save_for_inference(get(), path.c_str()));
+  }
+  Status SaveCheckpoint(const std::string& path, const std::string& notes = {}) const {
+    return Status(mge_session_save_checkpoint(get(), path.c_str(), notes.c_str()));
+  }
+  // Returns the notes that were saved.
+  Result<std::string> LoadCheckpoint(const std::string& path) const {
+    return internal::TakeText([&](mge_string** text) { return mge_session_load_checkpoint(get(), path.c_str(), text); });
+  }
+  // Returns a session that computes the loss and the outputs with the present states, and changes none.
+  Result<Session> Evaluation() const {
+    return internal::Take<Session>([&](mge_session** session) { return mge_session_evaluation(get(), session); });
+  }
 
  private:
   using Progress = std::function<void(std::string_view, uint64_t, uint64_t)>;
@@ -436,6 +451,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     training.frozen = frozen.data();
     training.frozen_count = frozen.size();
     training.data_parallel = t.data_parallel;
+    training.on_nan = t.on_nan.c_str();
     if (options.training) o.training = &training;
     return internal::Take<Session>([&](mge_session** session) { return make(&o, session); });
   }

@@ -79,7 +79,7 @@ class TrainingOptions(_Options):
                 ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double),
                 ("epsilon", c.c_double), ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts),
                 ("frozen_count", c.c_size_t),
-                ("data_parallel", c.c_int32), ("reserved", c.c_int32)]
+                ("data_parallel", c.c_int32), ("reserved", c.c_int32), ("on_nan", c.c_char_p)]
 
 
 class SessionOptions(_Options):
@@ -206,7 +206,8 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "inbox_create": [_out],
         "session_example_inputs": [_p, c.POINTER(ExampleOptions), _out, _size, _out],
         "session_read_input": [_p, _size, _s, _out], "session_read_output": [_p, _size, _s, _out],
-        "session_read_state": [_p, _s, _out], "session_write_state": [_p, _s, _p], "session_save": [_p, _s],
+        "session_read_state": [_p, _s, _out], "session_write_state": [_p, _s, _p], "session_save": [_p, _s], "session_save_for_inference": [_p, _s],
+        "session_save_checkpoint": [_p, _s, _s], "session_load_checkpoint": [_p, _s, _out], "session_evaluation": [_p, _out],
         "session_input": [_p, _size, c.POINTER(ValueFacts)], "session_output": [_p, _size, c.POINTER(ValueFacts)],
         "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
         "session_memory": [_p, c.POINTER(MemoryFacts)],

@@ -106,11 +106,7 @@ class Session(Closable):
     def _load(self, model: Any, device: Any, threads: int | None, settings: Any, outputs: Any, outputs_on_device: bool, skip: Any,
               runtime: Any, training: Any, data_folder: Any, files: Any, progress: Any) -> None:
         handle = SessionHandle()
-        self._runtime = runtime or default_runtime()
-        self._on_device = outputs_on_device
-        self._last_seconds = float("inf")
-        self._running: list[int] = []  # the threads that are in a run
-        self._process = os.getpid()
+        self._begin(runtime or default_runtime(), outputs_on_device)
         options = SessionOptions(threads=threads or 0, outputs_on_device=int(outputs_on_device))
         self._progress = None if progress is None else Progress(progress)
         if self._progress is not None:
@@ -141,6 +137,25 @@ class Session(Closable):
             raise_for(lib.mge_session_load_from(self._runtime._open(), c.byref(source), c.byref(options), c.byref(handle)))
         finally:
             self._deliver()
+        self._own(handle)
+
+    @classmethod
+    def _of(cls, handle: SessionHandle, runtime: Runtime, outputs_on_device: bool) -> "Session":
+        """Returns an object for a session of the library."""
+        session = cls.__new__(cls)
+        session._begin(runtime, outputs_on_device)
+        session._own(handle)
+        return session
+
+    def _begin(self, runtime: Runtime, outputs_on_device: bool) -> None:
+        self._runtime = runtime
+        self._on_device = outputs_on_device
+        self._progress: Progress | None = None
+        self._last_seconds = float("inf")
+        self._running: list[int] = []  # the threads that are in a run
+        self._process = os.getpid()
+
+    def _own(self, handle: SessionHandle) -> None:
         self.inputs = _values(handle, lib.mge_session_input_count(handle), lib.mge_session_input)
         self.outputs = _values(handle, lib.mge_session_output_count(handle), lib.mge_session_output)
         self._declared = {v.name: v for v in self.inputs}

@@ -2,12 +2,14 @@
 """Sessions that train their model."""
 from __future__ import annotations
 
+import ctypes as c
 import os
 from typing import Any, BinaryIO, Callable, Mapping, Sequence
 
-from ._native import TrainingOptions, lib, text, texts
+from ._handles import SessionHandle
+from ._native import TrainingOptions, lib, take_text, text, texts
 from .context import Context
-from .errors import raise_for
+from .errors import UsageError, raise_for
 from .runtime import Runtime, Settings
 from .session import Session
 
@@ -18,7 +20,7 @@ class Trainer(Session):
     def __init__(self, model: str | os.PathLike[str] | bytes | BinaryIO, *, loss: str = "cross_entropy",
                  loss_output: str | None = None, labels_name: str = "labels", optimizer: str = "sgd", momentum: float = 0,
                  betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8, weight_decay: float = 0, clip_norm: float = 0,
-                 frozen: Sequence[str] = (), data_parallel: bool = False,
+                 frozen: Sequence[str] = (), data_parallel: bool = False, on_nan: str = "stop",
                  device: str | Context | None = None, threads: int | None = None, settings: Settings | None = None,
                  runtime: Runtime | None = None, data_folder: str | os.PathLike[str] | None = None,
                  files: Mapping[str, bytes] | None = None,
@@ -28,13 +30,16 @@ class Trainer(Session):
         name of the input with the labels; another one if the model has an input "labels". `optimizer`: one that
         `mge train --help` lists, with the numbers that it reads. `frozen`: initializers that keep their values. `data_parallel`:
         each of the devices, such as "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole
-        batch. `clip_norm`: the limit of the norm of all gradients together; 0: none. The other arguments are those of Session."""
+        batch. `clip_norm`: the limit of the norm of all gradients together; 0: none. `on_nan`: a step whose loss is NaN or infinite
+        raises an error and changes nothing ("stop"), changes nothing ("skip", also for gradients), or updates all the same
+        ("continue"). The other arguments are those of Session."""
         training = TrainingOptions(loss=loss.encode(), labels_name=labels_name.encode(), optimizer=optimizer.encode(),
                                    momentum=momentum, beta1=betas[0], beta2=betas[1], epsilon=epsilon,
-                                   weight_decay=weight_decay, clip_norm=clip_norm, data_parallel=int(data_parallel))
+                                   weight_decay=weight_decay, clip_norm=clip_norm, data_parallel=int(data_parallel), on_nan=on_nan.encode())
         if loss_output is not None:
             training.loss_output = loss_output.encode()
         self._labels_name = labels_name
+        self._evaluation: Session | None = None
         training.frozen, training.frozen_count = texts(frozen)
         self._load(model, device, threads, settings, None, False, (), runtime, training, data_folder, files, progress)
 
@@ -43,9 +48,58 @@ class Trainer(Session):
         """Trains on one batch. Returns its loss before the update."""
         given = {**(inputs or {}), **named, "learning_rate": learning_rate}
         if labels is not None:
-            given[self._labels_name] = labels
+            given[self._labels_name] = self._labels(labels)
         first = self.outputs[0].name
         return float(self.run(given, outputs=[first])[first])
+
+    def _labels(self, labels: Any) -> Any:
+        """Returns class numbers of any integer type as int64. Floating ones raise an error."""
+        kind = getattr(getattr(labels, "dtype", None), "kind", "")
+        if self._declared[self._labels_name].dtype != "int64" or kind == "":
+            return labels
+        if kind not in "iu":
+            raise UsageError(f"the labels have type {labels.dtype}; the loss needs numbers of classes: give integers, such as "
+                             "labels.astype(np.int64)")
+        return labels.astype("int64", copy=False)
+
+    def evaluate(self, inputs: Mapping[str, Any] | None = None, /, *, labels: Any = None, **named: Any) -> float:
+        """Returns the loss of one batch without training on it: BatchNormalization uses its running statistics, Dropout drops
+        nothing, and no state changes."""
+        given = {**(inputs or {}), **named}
+        if labels is not None:
+            given[self._labels_name] = self._labels(labels)
+        evaluation = self.evaluation
+        first = evaluation.outputs[0].name
+        return float(evaluation.run(given, outputs=[first])[first])
+
+    @property
+    def evaluation(self) -> Session:
+        """A session that computes the loss and the outputs of the model with the present parameters, and changes nothing. Its
+        inputs are those of a step but for the learning rate."""
+        self._open()
+        if self._evaluation is None:
+            handle = SessionHandle()
+            raise_for(lib.mge_session_evaluation(self._open(), c.byref(handle)))
+            handle.keeps = self._open().keeps
+            self._evaluation = Session._of(handle, self._runtime, self._on_device)
+        return self._evaluation
+
+    def close(self) -> None:
+        if self._evaluation is not None:
+            self._evaluation.close()
+        super().close()
+
+    def save_checkpoint(self, path: str | os.PathLike[str], notes: str = "") -> None:
+        """Writes all states to a file, completely or not at all: parameters, optimizer, loss scale, random state. `notes`: a text of
+        the program's own, such as its position in the data."""
+        raise_for(lib.mge_session_save_checkpoint(self._open(), os.fspath(path).encode(), notes.encode()))
+
+    def load_checkpoint(self, path: str | os.PathLike[str]) -> str:
+        """Sets all states to those of a checkpoint of the same model and optimizer: the next steps are those that followed the
+        save. Returns the notes that were saved."""
+        notes = c.c_void_p()
+        raise_for(lib.mge_session_load_checkpoint(self._open(), os.fspath(path).encode(), c.byref(notes)))
+        return take_text(notes)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -53,6 +107,9 @@ class Trainer(Session):
         handle = self._open()
         return tuple(text(lib.mge_session_parameter_name(handle, i)) for i in range(lib.mge_session_parameter_count(handle)))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the model with its present parameters, completely or not at all."""
-        raise_for(lib.mge_session_save(self._open(), os.fspath(path).encode()))
+    def save(self, path: str | os.PathLike[str], *, for_inference: bool = True) -> None:
+        """Writes the model with its present parameters, completely or not at all. `for_inference`: BatchNormalization uses its running
+        statistics, and each Dropout is an Identity, so that the outputs are those of `evaluation`; otherwise the nodes are those of
+        the model, which can be trained on."""
+        write = lib.mge_session_save_for_inference if for_inference else lib.mge_session_save
+        raise_for(write(self._open(), os.fspath(path).encode()))

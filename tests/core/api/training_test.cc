@@ -2,9 +2,12 @@
 // Training sessions of the public API: parameters, and the model that they write.
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <limits>
+#include <sstream>
 
 #include "mge/mge.hpp"
 #include "tests/core/api/api_models.h"
@@ -12,6 +15,7 @@
 namespace mge {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
@@ -94,7 +98,7 @@ TEST_F(TrainingSession, ContinuesFromStatesThatWereWritten) {
   Step(first);
   std::vector<std::string> names;
   for (size_t i = 0; i < first.state_count(); ++i) names.emplace_back(first.state_name(i));
-  EXPECT_THAT(names, UnorderedElementsAre("w", "b", "w.momentum", "b.momentum"));
+  EXPECT_THAT(names, UnorderedElementsAre("w", "b", "w.momentum", "b.momentum", "session.random"));
   EXPECT_EQ(mge_session_state_name(first.get(), names.size()), nullptr);
   for (const std::string& name : names) {  // before a run of the second session
     Tensor state;
@@ -109,6 +113,119 @@ TEST_F(TrainingSession, ContinuesFromStatesThatWereWritten) {
   ASSERT_TRUE(second.ReadState("w").MoveTo(w).ok());
   EXPECT_THAT(w.data<float>(), ElementsAre(5));
   EXPECT_NE(Step(second), Step(first));
+}
+
+TEST_F(TrainingSession, ContinuesFromACheckpointWithTheSameBits) {
+  for (const char* device : {"host", "host,host"}) {
+    SessionOptions options = Options(true);
+    options.device = device;
+    options.training->data_parallel = true;
+    options.training->optimizer = "adam";
+    Session first, second;
+    ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(first).ok());
+    ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(second).ok());
+    Step(first);
+    const std::string path = folder_ + "/state.ckpt";
+    const Status saved = first.SaveCheckpoint(path, "row 7");
+    ASSERT_TRUE(saved.ok()) << saved.text();
+    std::string notes;
+    const Status loaded = second.LoadCheckpoint(path).MoveTo(notes);
+    ASSERT_TRUE(loaded.ok()) << loaded.text();
+    EXPECT_EQ(notes, "row 7");
+    EXPECT_EQ(Step(second), Step(first));
+    EXPECT_EQ(Step(second), Step(first));
+    for (size_t i = 0; i < first.state_count(); ++i) {
+      Tensor a, b;
+      ASSERT_TRUE(first.ReadState(std::string(first.state_name(i))).MoveTo(a).ok());
+      ASSERT_TRUE(second.ReadState(std::string(first.state_name(i))).MoveTo(b).ok());
+      EXPECT_EQ(std::memcmp(a.raw_data(), b.raw_data(), static_cast<size_t>(a.bytes())), 0) << first.state_name(i);
+    }
+  }
+}
+
+TEST_F(TrainingSession, RefusesCheckpointsOfOtherTrainingsAndDamagedOnes) {
+  Session sgd, adam;
+  SessionOptions options = Options(true);
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(sgd).ok());
+  options.training->optimizer = "adam";
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(adam).ok());
+  const std::string path = folder_ + "/state.ckpt";
+  ASSERT_TRUE(adam.SaveCheckpoint(path).ok());
+  EXPECT_THAT(sgd.LoadCheckpoint(path).status().text(), HasSubstr("its optimizer is adam, the session has sgd"));
+  EXPECT_THAT(sgd.LoadCheckpoint(folder_ + "/none").status().text(), HasSubstr("none"));
+  std::stringstream whole;
+  whole << std::ifstream(path, std::ios::binary).rdbuf();
+  const std::string bytes = whole.str();
+  for (size_t i = 0; i < bytes.size(); ++i) {  // each byte, and each length
+    std::string bad = bytes;
+    bad[i] = static_cast<char>(bad[i] ^ 0x11);
+    std::ofstream(path, std::ios::binary) << bad;
+    EXPECT_EQ(adam.LoadCheckpoint(path).status().id(), 308) << i;
+    std::ofstream(path, std::ios::binary) << bytes.substr(0, i);
+    EXPECT_EQ(adam.LoadCheckpoint(path).status().id(), 308) << i;
+  }
+}
+
+TEST_F(TrainingSession, EvaluatesWithItsPresentParametersAndChangesNothing) {
+  for (const char* device : {"host", "host,host"}) {
+    SessionOptions options = Options(true);
+    options.device = device;
+    options.training->data_parallel = true;
+    options.training->optimizer = "adam";
+    Session session, evaluation;
+    ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(session).ok());
+    const Status made = session.Evaluation().MoveTo(evaluation);
+    ASSERT_TRUE(made.ok()) << made.text();
+    EXPECT_EQ(evaluation.input_count(), 2u);
+    EXPECT_EQ(evaluation.parameter_count(), 0u);
+    auto loss = [&] {
+      Tensor x, labels;
+      EXPECT_TRUE(Tensor::Of<float>({1, 1}, {2}).MoveTo(x).ok());
+      EXPECT_TRUE(Tensor::Of<float>({1, 1}, {0}).MoveTo(labels).ok());
+      std::vector<Tensor> outputs;
+      const Tensor* inputs[] = {&x, &labels};
+      const Status s = evaluation.Run(inputs, outputs);
+      EXPECT_TRUE(s.ok()) << s.text();
+      return s.ok() ? outputs[0].data<float>()[0] : -1;
+    };
+    EXPECT_EQ(loss(), 6.25f);
+    for (int i = 0; i < 3; ++i) {
+      const float before = loss();
+      EXPECT_EQ(before, Step(session));
+    }
+    Tensor random;
+    ASSERT_TRUE(session.ReadState("session.random").MoveTo(random).ok());
+    EXPECT_EQ(random.data<int64_t>()[1], 3);
+  }
+}
+
+TEST_F(TrainingSession, StopsAtALossThatIsNotFiniteWithoutAChange) {
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session).ok());
+  Tensor x, labels, rate, w;
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {std::numeric_limits<float>::infinity()}).MoveTo(x).ok());
+  ASSERT_TRUE(Tensor::Of<float>({1, 1}, {0}).MoveTo(labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}).MoveTo(rate).ok());
+  const Tensor* inputs[] = {&x, &labels, &rate};
+  std::vector<Tensor> outputs;
+  const Status s = session.Run(inputs, outputs);
+  EXPECT_EQ(s.id(), 312);
+  EXPECT_THAT(s.text(), AllOf(HasSubstr("step 1: the loss is infinity"), HasSubstr("input 'x' has infinity at element 0")));
+  ASSERT_TRUE(session.ReadState("w").MoveTo(w).ok());
+  EXPECT_THAT(w.data<float>(), ElementsAre(1));
+  EXPECT_EQ(Step(session), 6.25f);  // goes on
+}
+
+TEST_F(TrainingSession, RefusesAnEmptyBatch) {
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", Options(true)).MoveTo(session).ok());
+  Tensor x, labels, rate;
+  ASSERT_TRUE(Tensor::Create(MGE_DTYPE_F32, {0, 1}).MoveTo(x).ok());
+  ASSERT_TRUE(Tensor::Create(MGE_DTYPE_F32, {0, 1}).MoveTo(labels).ok());
+  ASSERT_TRUE(Tensor::Of<float>({}, {0.125f}).MoveTo(rate).ok());
+  const Tensor* inputs[] = {&x, &labels, &rate};
+  std::vector<Tensor> outputs;
+  EXPECT_THAT(session.Run(inputs, outputs).text(), HasSubstr("the batch is empty"));
 }
 
 TEST_F(TrainingSession, WritesAStateOfEveryReplica) {

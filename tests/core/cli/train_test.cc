@@ -2,6 +2,12 @@
 // mge train: trains the digits' network of `mge demo` on its images.
 #include <gmock/gmock.h>
 
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+
 #include "nlohmann/json.hpp"
 #include "tests/support/command.h"
 
@@ -132,12 +138,107 @@ TEST_F(Train, ShowsAnAccuracyOnlyIfTheDimensionOfTheClassesIsKnown) {
   const std::string command =
       "train square.onnx --input x=x.npy --input labels=labels.npy --validate-input x=x.npy "
       "--validate-input labels=labels.npy -o trained.onnx --json";
-  const Outcome refused = Mge(command);
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("does not tell which dimension of the scores has the classes"));
+  const Outcome without = Mge(command);
+  ASSERT_EQ(without.code, 0) << without.err;
+  EXPECT_THAT(without.err, HasSubstr("does not tell which dimension of the scores has the classes"));
+  EXPECT_FALSE(nlohmann::json::parse(without.out)["epochs"][0].contains("accuracy"));
+  EXPECT_TRUE(nlohmann::json::parse(without.out)["epochs"][0].contains("validation_loss"));
   const Outcome o = Mge(command + " --loss token_cross_entropy");
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(nlohmann::json::parse(o.out)["epochs"][0]["accuracy"], 1.0);
+}
+
+constexpr char kValidation[] =
+    " --validate-input image=" MGE_SOURCE_DIR "/packaging/digits/digits_images.npy --validate-input labels=" MGE_SOURCE_DIR
+    "/packaging/digits/digits_labels.npy";
+
+TEST_F(Train, ContinuesFromEachCheckpointWithTheBitsOfTheWholeTraining) {
+  for (const char* optimizer : {"sgd", "sgd --momentum 0.9", "adam", "adamw"}) {
+    const std::string line = std::string("train ") + kDigits + kData + kValidation +
+                             " --epochs 3 --batch 20 --seed 3 --schedule cosine --every 2 --keep 100 --optimizer " +
+                             optimizer;
+    const std::string whole = std::string("whole_") + optimizer[0] + std::to_string(std::string(optimizer).size());
+    ASSERT_EQ(Mge(line + " --checkpoint " + whole + " -o whole.onnx").code, 0);
+    for (const int step : {2, 4, 6}) {  // in the first and second epoch, and at the end of the second
+      const std::string name = "step-00000000000" + std::to_string(step) + ".ckpt", part = whole + std::to_string(step);
+      std::filesystem::create_directory(Path(part));
+      Write(part + "/" + name, Read(whole + "/" + name));
+      const Outcome o = Mge(line + " --resume --checkpoint " + part + " -o part.onnx");
+      ASSERT_EQ(o.code, 0) << o.err;
+      EXPECT_THAT(o.err, HasSubstr("continues after step " + std::to_string(step)));
+      EXPECT_EQ(Read("whole.onnx"), Read("part.onnx")) << optimizer << step;
+      EXPECT_EQ(Read(whole + "/step-000000000009.ckpt"), Read(part + "/step-000000000009.ckpt")) << optimizer << step;
+      EXPECT_EQ(Read(whole + "/best.ckpt"), Read(part + "/best.ckpt")) << optimizer << step;
+    }
+  }
+}
+
+TEST_F(Train, KeepsTheNewestCheckpointsAndUsesTheOneBeforeADamagedOne) {
+  const std::string line =
+      std::string("train ") + kDigits + kData + " --batch 20 --checkpoint c --every 1 --keep 2 --epochs ";
+  ASSERT_EQ(Mge(line + "2").code, 0);
+  EXPECT_FALSE(std::filesystem::exists(Path("c/step-000000000004.ckpt")));
+  EXPECT_TRUE(std::filesystem::exists(Path("c/step-000000000005.ckpt")));
+  EXPECT_TRUE(std::filesystem::exists(Path("c/best.ckpt")));
+  const Outcome again = Mge(line + "2");
+  EXPECT_EQ(again.code, 2);
+  EXPECT_THAT(again.err, HasSubstr("has checkpoints already"));
+  const Outcome other = Mge(line + "3 --seed 4 --resume");
+  EXPECT_EQ(other.code, 2);
+  EXPECT_THAT(other.err, HasSubstr("the checkpoint is of a training with --seed 0"));
+  std::string newest = Read("c/step-000000000006.ckpt");
+  newest[newest.size() / 2] ^= 1;
+  Write("c/step-000000000006.ckpt", newest);
+  Write("c/.mge-0123.tmp", "of a killed process");
+  const Outcome o = Mge(line + "3 --resume");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, AllOf(HasSubstr("the checkpoint before it is used"), HasSubstr("continues after step 5")));
+  EXPECT_FALSE(std::filesystem::exists(Path("c/.mge-0123.tmp")));
+}
+
+TEST_F(Train, BeginsWithoutACheckpointAndNeedsTheFolderForItsOptions) {
+  const std::string line = std::string("train ") + kDigits + kData;
+  const Outcome o = Mge(line + " --checkpoint new --resume");
+  EXPECT_EQ(o.code, 0);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("has no checkpoint; the training begins"), HasSubstr("without --output")));
+  EXPECT_EQ(Mge(line + " --resume").code, 2);
+}
+
+TEST_F(Train, StopsAtALossThatIsNotFiniteAndKeepsTheFile) {
+  std::ifstream in(MGE_SOURCE_DIR "/packaging/digits/digits_images.npy", std::ios::binary);
+  std::string bad{std::istreambuf_iterator<char>(in), {}};
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(bad.data() + bad.size() - sizeof(nan), &nan, sizeof(nan));
+  Write("bad.npy", bad);
+  Write("trained.onnx", "an earlier file");
+  const std::string line = std::string("train ") + kDigits + " --input image=bad.npy --input labels=" + MGE_SOURCE_DIR +
+                           "/packaging/digits/digits_labels.npy -o trained.onnx --batch 8";
+  const Outcome stopped = Mge(line);
+  EXPECT_EQ(stopped.code, 3);
+  EXPECT_THAT(stopped.err, AllOf(HasSubstr("E0312"), HasSubstr("the loss is NaN"), HasSubstr("input 'image' has NaN")));
+  EXPECT_EQ(Read("trained.onnx"), "an earlier file");
+  const Outcome continued = Mge(line + " --on-nan continue");
+  EXPECT_EQ(continued.code, 3);
+  EXPECT_THAT(continued.err, HasSubstr("has NaN"));
+  EXPECT_EQ(Read("trained.onnx"), "an earlier file");
+  const Outcome skipped = Mge(line + " --on-nan skip");
+  EXPECT_EQ(skipped.code, 0) << skipped.err;
+  EXPECT_EQ(Mge("inspect trained.onnx").code, 0);
+}
+
+TEST_F(Train, RefusesLabelsThatAreNoClassesIfAsked) {
+  std::vector<int64_t> labels(48, -100);
+  labels[5] = 10;
+  WriteArray("labels.npy", "<i8", "48", labels);
+  const std::string line = std::string("train ") + kDigits + " --input image=" + MGE_SOURCE_DIR +
+                           "/packaging/digits/digits_images.npy --input labels=labels.npy -o t.onnx";
+  const Outcome strict = Mge(line + " --strict-labels");
+  EXPECT_EQ(strict.code, 2);
+  EXPECT_THAT(strict.err, HasSubstr("label 5 is 10, and the classes are 0 to 9"));
+  const Outcome o = Mge(line + " --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(nlohmann::json::parse(o.out)["epochs"][0]["loss"], 0.0);
+  EXPECT_THAT(o.err, HasSubstr("a batch has no label that is the number of a class"));
 }
 
 TEST_F(Train, NamesTheArraysThatAreMissing) {

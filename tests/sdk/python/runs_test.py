@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs that do not wait, profiles, training, and backends as files. The environment is that of mge_test."""
+import os
 import pathlib
 import tempfile
 import unittest
@@ -109,6 +110,52 @@ class Training(unittest.TestCase):
         np.testing.assert_array_equal(first.states[name], np.zeros(shape, np.float32))
         second.states[name] = mge.Tensor(np.zeros(shape, np.float32), device="virtual0")
         self.assertEqual(step(first), step(second))
+
+    def test_continues_from_a_checkpoint(self):
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = (mge.Trainer(MODEL, optimizer="adam", device="cpu0") for _ in range(2))
+
+            def steps(trainer):
+                return [trainer.step(image=images(), labels=labels(), learning_rate=0.01) for _ in range(3)]
+
+            steps(first)
+            first.save_checkpoint(f"{folder}/a.ckpt", notes="batch 3")
+            self.assertEqual(second.load_checkpoint(f"{folder}/a.ckpt"), "batch 3")
+            self.assertEqual(steps(first), steps(second))
+            for name, value in first.states.items():
+                np.testing.assert_array_equal(value, second.states[name])
+            self.assertEqual(os.listdir(folder), ["a.ckpt"])
+
+    def test_evaluates_without_a_change(self):
+        for device in ("cpu0", "virtual0", "virtual0,virtual1"):
+            with self.subTest(device=device):
+                trainer = mge.Trainer(MODEL, optimizer="adam", device=device, data_parallel="," in device)
+                trainer.step(image=images(), labels=labels(), learning_rate=0.01)
+                before = dict(trainer.states)
+                loss = trainer.evaluate(image=images(), labels=labels().astype(np.int32))
+                self.assertEqual(loss, trainer.evaluate({"image": images()}, labels=labels()))
+                for name, value in trainer.states.items():
+                    np.testing.assert_array_equal(value, before[name])
+                outputs = trainer.evaluation.run(image=images(), labels=labels())
+                with tempfile.TemporaryDirectory() as folder:
+                    trainer.save(f"{folder}/trained.onnx")
+                    saved = mge.run(f"{folder}/trained.onnx", image=images())["probabilities"]
+                np.testing.assert_allclose(outputs["probabilities"], saved, rtol=1e-5, atol=1e-6)
+                self.assertAlmostEqual(loss, trainer.step(image=images(), labels=labels(), learning_rate=0.01), 5)
+
+    def test_says_what_is_wrong_with_a_batch(self):
+        trainer = mge.Trainer(MODEL, device="cpu0")
+        with self.assertRaisesRegex(mge.UsageError, "labels have type float32; the loss needs numbers of classes"):
+            trainer.step(image=images(), labels=labels().astype(np.float32), learning_rate=0.1)
+        with self.assertRaisesRegex(mge.InvalidError, "the batch is empty"):
+            trainer.step(image=images()[:0], labels=labels()[:0], learning_rate=0.1)
+        bad = images().copy()
+        bad.flat[7] = np.nan
+        with self.assertRaisesRegex(mge.InvalidError, "input 'image' has NaN at element 7"):
+            trainer.step(image=bad, labels=labels(), learning_rate=0.1)
+        skips = mge.Trainer(MODEL, device="cpu0", on_nan="skip")
+        self.assertTrue(np.isnan(skips.step(image=bad, labels=labels(), learning_rate=0.1)))
+        self.assertTrue(np.isfinite(skips.states[skips.parameters[0]]).all())
 
     def test_refuses_states_that_do_not_fit(self):
         trainer = mge.Trainer(MODEL, device="cpu0")

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checkpoints of `mge train` in a folder: step-NUMBER.ckpt after each interval, and best.ckpt.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "core/cli/common.h"
+#include "mge/mge.hpp"
+
+namespace mge::cli {
+
+// How far a training is. A checkpoint has it as its notes.
+struct TrainingProgress {
+  int64_t steps = 0;                                      // so far
+  int64_t epoch = 0;                                      // the one in progress, from 0
+  int64_t examples_done = 0;                              // of this epoch, in its order
+  double loss_sum = 0;                                    // of these examples
+  double best = std::numeric_limits<double>::infinity();  // the lowest loss of an epoch so far
+  // What the order of the examples depends on.
+  uint64_t seed = 0;
+  int64_t batch = 0, examples = 0;
+};
+
+class TrainCheckpoints {
+ public:
+  // `folder` must exist. Keeps the newest `keep` files besides the best one.
+  TrainCheckpoints(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}
+
+  bool IsEmpty() const;
+  // Writes step-NUMBER.ckpt, then removes older ones.
+  Status Save(const Session& session, const TrainingProgress& progress) const;
+  // Writes best.ckpt.
+  Status SaveBest(const Session& session, const TrainingProgress& progress) const;
+  // Loads the newest checkpoint into the session. One that is damaged is reported, and the one before it is loaded. Returns 0, or
+  // the exit code after reporting why there is none to load.
+  int Load(const Globals& globals, const Session& session, TrainingProgress* progress) const;
+
+ private:
+  std::string folder_;
+  int64_t keep_;
+};
+
+}  // namespace mge::cli
