@@ -188,6 +188,23 @@ TEST(Gradient, OfACastHasTheTypeOfItsInput) {
   EXPECT_THAT((*got)[0].tensor.Data<double>(), testing::ElementsAre(2, -4, 6));
 }
 
+TEST(Gradient, OfAProductIsFiniteWhereElementsAreZero) {
+  absl::StatusOr<Graph> graph = ParseGraphText(
+      "input x : float64[3,3]\naxes = Constant() {value_ints=[1]}\ny = ReduceProd(x, axes)\n"
+      "loss = ReduceSum(y) {keepdims=0}\noutput loss\n");
+  ASSERT_TRUE(graph.ok()) << FormatError(graph.status());
+  ASSERT_TRUE(InferTypes(*graph).ok());
+  const ValueId x = graph->inputs()[0];
+  auto gradients = AddGradients(*graph, graph->outputs()[0], {&x, 1});
+  ASSERT_TRUE(gradients.ok()) << FormatError(gradients.status());
+  graph->outputs() = {(*gradients)[0]};
+  ASSERT_TRUE(InferTypes(*graph).ok());
+  const double rows[] = {2, 0, 3, 2, 4, 3, 0, 5, 0};
+  auto got = RunGraph(*graph, {Tensor::Of<double>({3, 3}, rows)});
+  ASSERT_TRUE(got.ok()) << FormatError(got.status());
+  EXPECT_THAT((*got)[0].tensor.Data<double>(), testing::ElementsAre(0, 6, 0, 12, 6, 8, 0, 0, 0));
+}
+
 TEST(Mirroring, ComputesCheapNodesOnceMoreForTheGradients) {
   std::vector<std::string> recomputed;
   std::vector<double> results[2];

@@ -27,6 +27,22 @@ class Reduced {
     return equal * (dy() / g_.SumTo(equal, result));
   }
 
+  // Reduces another value of the shape of x, and keeps the dimensions.
+  Term Again(const char* op, const Term& value) const {
+    std::vector<ValueId> inputs = {value.id()};
+    if (g_.has_input(1)) inputs.push_back(g_.x(1).id());
+    return g_.Of(op, inputs, IntAttribute("noop_with_empty_axes", g_.attrs().Int("noop_with_empty_axes")));
+  }
+  // The gradient of a product: that of a zero is the product of the others.
+  Term OfProduct() const {
+    const Term x = g_.x(), one = g_.Number(1), none = g_.Number(0);
+    const ValueId is_zero = Binary("Equal", x, none).id();
+    const Term zeros = Again("ReduceSum", g_.Where(is_zero, one, none)), others = g_.Where(is_zero, one, x);
+    const Term product = Again("ReduceProd", others);
+    const Term of_zero = g_.Where(zeros < 1.5, product, none), of_other = g_.Where(zeros < 0.5, product / others, none);
+    return dy() * g_.Where(is_zero, of_zero, of_other);
+  }
+
  private:
   // The shape is that of a sum that keeps the dimensions. The planner removes the sum when its shape is known.
   Term Kept(const Term& x) const {
@@ -157,7 +173,7 @@ constexpr OpDef kRows[] = {
         {"(T[3,5,7], int64[1]<1>)", "(T[2,3,4])", "(T[3,37], int64[1]<-1>)"}, kFixedSize),
     Row("ReduceProd", "Product along axes. Integers wrap around.",
         Evaluator([](auto) { return 1; }, [](auto product, auto x) { return MulWrapping(product, x); }, kSame, kForNumeric),
-        ReductionGradient([](G& g, const Reduced& r) { return r.dy() * r.y() / g.x(); }),
+        ReductionGradient([](G&, const Reduced& r) { return r.OfProduct(); }),
         {"(T[3,5,4]@0.5:1.5, int64[1]<1>)", "(T[2,3,4]@0.5:1.5)"}),
     Row("ReduceSum", "Sum along axes. Integers wrap around.", Sums(kSum, kSame),
         ReductionGradient([](G&, const Reduced& r) { return r.Spread(r.dy()); }),
