@@ -89,8 +89,8 @@ struct mge_runtime {
 
 struct mge_session {
   std::shared_ptr<mge::Session> session;
-  std::shared_ptr<mge::Profile> profile;               // of the runtime; nullable
-  std::vector<std::string> states = {};                // the names of all states
+  std::shared_ptr<mge::Profile> profile;                       // of the runtime; nullable
+  std::vector<std::string> states = {};                        // the names of all states
   std::shared_ptr<const mge::api::TrainedModel> trained = {};  // of a session that trains; nullable
   std::vector<mge::api::DescribedValue> inputs = {}, outputs = {};
 };

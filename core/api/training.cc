@@ -35,6 +35,9 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   options.epsilon = o.epsilon;
   options.weight_decay = o.weight_decay;
   options.clip_norm = o.clip_norm;
+  options.clip_value = o.clip_value;
+  options.label_smoothing = o.label_smoothing;
+  options.accumulate = o.accumulate == 0 ? 1 : o.accumulate;
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
   options.mirror = settings.Get<kTrainMirror>();
   options.inplace_update = settings.Get<kTrainInplaceUpdate>();

@@ -27,6 +27,9 @@ struct TrainOptions {
   TrainingOptions training;
   double learning_rate = 0;  // 0: the optimizer's usual one
   std::string schedule = "constant";
+  double warmup = 0;  // the part of the training in which the rate rises to its value
+  double step_factor = 0.1;
+  int64_t step_count = 2;
   int64_t epochs = 1, batch = 32;
   uint64_t seed = 0;
   std::string checkpoints;  // a folder; empty: none
@@ -60,7 +63,13 @@ std::string EffectsOfDecay() {
 
 // Returns the learning rate at a part of the training from 0 to 1.
 double RateAt(const TrainOptions& o, double part) {
-  return o.schedule == "cosine" ? o.FirstRate() * 0.5 * (1 + std::cos(std::numbers::pi * part)) : o.FirstRate();
+  const double rate = o.FirstRate();
+  if (part < o.warmup) return rate * part / o.warmup;
+  const double rest = (part - o.warmup) / (1 - o.warmup);
+  if (o.schedule == "cosine") return rate * 0.5 * (1 + std::cos(std::numbers::pi * rest));
+  if (o.schedule == "linear") return rate * (1 - rest);
+  if (o.schedule == "step") return rate * std::pow(o.step_factor, std::floor(rest * static_cast<double>(o.step_count + 1)));
+  return rate;
 }
 
 double LossOf(const Tensor& t) { return t.dtype() == MGE_DTYPE_F64 ? t.data<double>()[0] : t.data<float>()[0]; }
@@ -158,7 +167,7 @@ int64_t CountRight(size_t axis, const Tensor& scores, const Tensor& labels) {
   return right;
 }
 
-// What a model makes of the examples of the validation.
+// The results of a model on the examples of the validation.
 struct Validation {
   double loss = 0, accuracy = 0;
 };
@@ -266,6 +275,10 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
   const bool classifies = o.training.loss == "cross_entropy" || o.training.loss == "token_cross_entropy";
   if (const int usage = CheckFolders(globals, o)) return usage;
+  const TrainOptions defaults;
+  if (o.schedule != "step" && (o.step_factor != defaults.step_factor || o.step_count != defaults.step_count)) {
+    return ReportUsage(globals, "--step-factor and --step-count need --schedule step");
+  }
   if (o.output.empty()) PrintMessage(globals, "without --output, the trained model is not written");
   Runtime runtime;
   Session session, evaluation;
@@ -392,8 +405,15 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .ValueName("NAME");
   app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames()));
   app.Add("--learning-rate", o->learning_rate, fmt::format("The learning rate; 0: {}", UsualRates())).Between(0, 1e6);
-  app.Add("--schedule", o->schedule, "The learning rate over time: constant, or cosine, which falls to 0 along half a wave")
-      .OneOf({"constant", "cosine"});
+  app.Add("--schedule", o->schedule,
+          "The learning rate over time: constant; cosine, which falls to 0 along half a wave; linear, which falls to 0; "
+          "step, which is "
+          "multiplied by --step-factor --step-count times at equal distances")
+      .OneOf({"constant", "cosine", "linear", "step"});
+  app.Add("--warmup", o->warmup, "The part of the training, from 0 to 0.9, in which the learning rate rises from 0")
+      .Between(0, 0.9);
+  app.Add("--step-factor", o->step_factor, "For --schedule step").Between(0, 1);
+  app.Add("--step-count", o->step_count, "For --schedule step").Between(1, 1e6);
   app.Add("--momentum", t.momentum, fmt::format("Momentum of {}", OptimizerNames("momentum"))).Between(0, 0.9999999);
   app.Add("--beta1", t.beta1, fmt::format("Decay of the mean gradient of {}", OptimizerNames("beta1")))
       .Between(0, 0.9999999);
@@ -402,7 +422,15 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--epsilon", t.epsilon, fmt::format("Added to the divisor of {}", OptimizerNames("epsilon"))).Between(0, 1);
   app.Add("--weight-decay", t.weight_decay, fmt::format("Factor of the parameters: {}", EffectsOfDecay())).Between(0, 1e6);
   app.Add("--clip-norm", t.clip_norm, "Limit of the norm of all gradients together; 0: none").Between(0, 1e30);
-  app.Add("--frozen", t.frozen, "An initializer that keeps its value").Repeats().ValueName("NAME");
+  app.Add("--clip-value", t.clip_value, "Limit of each element of the gradients; 0: none").Between(0, 1e30);
+  app.Add("--label-smoothing", t.label_smoothing, "The part of each label that is spread over all classes")
+      .Between(0, 0.9999999);
+  app.Add("--accumulate", t.accumulate,
+          "Steps whose gradients are summed before the last of them updates the parameters by their mean")
+      .Between(1, 1e6);
+  app.Add("--frozen,--freeze", t.frozen, "An initializer that keeps its value; * stands for any text, ? for any letter")
+      .Repeats()
+      .ValueName("NAME");
   app.Add("--on-nan", t.on_nan,
           "What a step does whose loss is NaN or infinite: stop with an error, skip the step (also for such gradients), "
           "continue")

@@ -18,7 +18,7 @@ struct TrainingProgress {
   int64_t examples_done = 0;                              // of this epoch, in its order
   double loss_sum = 0;                                    // of these examples
   double best = std::numeric_limits<double>::infinity();  // the lowest loss of an epoch so far
-  // What the order of the examples depends on.
+  // The options and data that the order of the examples depends on.
   uint64_t seed = 0;
   int64_t batch = 0, examples = 0;
 };

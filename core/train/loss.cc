@@ -34,9 +34,21 @@ Scores ScoresOf(const Graph& graph, ValueId output, std::string_view op) {
   return {node->inputs[0], axis < 0 ? axis + static_cast<int64_t>(graph.value(output).type.dims.size()) : axis};
 }
 
+// Returns the sum, over the labels that count, of the mean cross-entropy with every class.
+Term SumOverClasses(ExpressionBuilder& b, const Term& scores, ValueId labels, int64_t axis) {
+  const Term logs = b.Of("LogSoftmax", {scores.id()}, IntAttribute("axis", axis));
+  Attributes drop = IntAttribute("keepdims", 0);
+  const Term each = -b.Of("ReduceMean", {logs.id(), b.Integers({axis})}, std::move(drop));
+  const ValueId classes = b.Add("Gather", {b.ShapeOf(scores), b.Integers({axis})});
+  const ValueId zero = b.Integers({0});
+  const ValueId counts = b.Add("And", {b.Add("GreaterOrEqual", {labels, zero}), b.Add("Less", {labels, classes})});
+  return b.SumAll(b.Where(counts, each, b.Number(0)));
+}
+
 }  // namespace
 
-absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name, const std::string& labels_name) {
+absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, const TrainingOptions& options) {
+  const std::string& name = options.loss;
   const Value value = graph.value(output);  // a copy: adding values moves it
   auto unfit = [&](std::string what) {
     return Fail(errors::kBadInput, fmt::format("loss '{}' does not fit output '{}'", name, value.name),
@@ -64,7 +76,7 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
       if (!type.symbols.empty()) std::fill(type.symbols.begin() + 1, type.symbols.end(), "");
     }
   }
-  const ValueId labels = graph.AddInput(labels_name, type);
+  const ValueId labels = graph.AddInput(options.labels_name, type);
   // A loss of 16 bits would be too coarse.
   const bool narrow = value.type.dtype == DType::kF16 || value.type.dtype == DType::kBF16;
   ExpressionBuilder b(graph, "loss", narrow ? DType::kF32 : value.type.dtype);
@@ -72,8 +84,14 @@ absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view
   const auto wide = [&](ValueId v) { return narrow ? b.CastTo(Term(b, v), DType::kF32) : Term(b, v); };
   const Term y = wide(scores.value), t = classes ? Term(b, labels) : wide(labels);
   if (classes) {
+    if (options.label_smoothing > 0 && scores.axis == 0) {
+      return unfit("label_smoothing needs to know which dimension has the classes; token_cross_entropy takes the last one");
+    }
     const std::vector<ValueId> parts = b.AddOurs("CrossEntropy", {y.id(), t.id()}, 2, IntAttribute("axis", scores.axis));
-    return AddedLoss{parts[0], parts[1], labels};
+    if (options.label_smoothing == 0) return AddedLoss{parts[0], parts[1], labels};
+    const Term sum = Term(b, parts[0]) * (1 - options.label_smoothing) +
+                     SumOverClasses(b, y, labels, scores.axis) * options.label_smoothing;
+    return AddedLoss{sum.id(), parts[1], labels};
   }
   const Term each = name == "binary_cross_entropy" ? BinaryCrossEntropy(y, t)
                     : name == "mse"                ? (y - t) * (y - t)

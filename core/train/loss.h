@@ -16,9 +16,10 @@ struct AddedLoss {
   ValueId labels;  // a new input of the graph
 };
 
-// Adds the parts of the loss of an output, and the labels as an input named `labels_name`. `name` is that of a loss, except for
-// "output". A cross-entropy of the output of a Softmax or Sigmoid uses the scores before it, and the dimension of the Softmax as
+struct TrainingOptions;  // core/train/training.h
+
+// Adds the parts of the loss of an output, and the labels as an input. The loss must not be "output". A cross-entropy of the output of a Softmax or Sigmoid uses the scores before it, and the dimension of the Softmax as
 // that of the classes. Fails with kBadInput if the loss does not fit the output's type.
-absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, std::string_view name, const std::string& labels_name);
+absl::StatusOr<AddedLoss> AddLoss(Graph& graph, ValueId output, const TrainingOptions& options);
 
 }  // namespace mge

@@ -56,10 +56,20 @@ struct Shared {
   ValueId finite = kNone;         // bool: the step counts; kNone: it does
 };
 
-// 1 - beta^step for both betas, which corrects moments for their first values, zeros. Empty if the optimizer reads no betas.
+// Adafactor's numbers: the decay of its variance by steps, the limits of a variance and of a parameter's size.
+// Source: https://arxiv.org/abs/1804.04235 with the defaults of torch.optim.Adafactor.
+constexpr double kFactoredDecay = -0.8, kMinVariance = 1.1920929e-07, kMinSize = 1e-3;
+
+// The number of the step from 1, and 1 - beta^step for both betas, which corrects moments for their first values, zeros. Empty if
+// the rule does not count steps.
 struct Corrections {
-  std::optional<Term> first, second;
+  std::optional<Term> step, first, second;
 };
+
+bool CountsSteps(UpdateRule rule) {
+  return rule == UpdateRule::kMoments || rule == UpdateRule::kMomentsDecayedApart || rule == UpdateRule::kLayerwiseMoments ||
+         rule == UpdateRule::kFactored;
+}
 
 // Adds the update of one parameter. `w` is the parameter or its wide copy, and `g` its gradient.
 class Update {
@@ -79,12 +89,31 @@ class Update {
   // The gradient in the type of the update, without the scale of the loss. clip() multiplies it.
   const Term& gradient() const { return gradient_; }
   void Clip(const Term& factor) { gradient_ = gradient_ * In(factor.id()); }
+  // Limits each element of the gradient to [-limit, limit].
+  void ClipElements(double limit) {
+    gradient_ = Binary("Max", Binary("Min", gradient_, b_.Number(limit)), b_.Number(-limit));
+  }
+  // Replaces the gradient by its mean over the last steps. KeepSum() keeps their sum, or zeros after the last of them.
+  void Accumulate(int64_t steps) {
+    accumulated_ = AddState(graph_, name_ + ".accumulated", type_);
+    gradient_ = Term(b_, accumulated_) + gradient_;
+    sum_ = gradient_.id();
+    gradient_ = gradient_ / static_cast<double>(steps);
+  }
+  void KeepSum(ValueId is_last) { Write(accumulated_, b_.Where(is_last, b_.Number(0), Term(b_, sum_))); }
 
   void Step(const Optimizer& optimizer, const Corrections& corrections) {
     switch (optimizer.step) {
       case UpdateRule::kMomentum: return Descend(rate_ * MomentumStep(optimizer));
       case UpdateRule::kMoments: return Descend(rate_ * MomentsStep(optimizer, Decayed(gradient_), corrections));
       case UpdateRule::kMomentsDecayedApart: return Descend(rate_ * Decayed(MomentsStep(optimizer, gradient_, corrections)));
+      case UpdateRule::kNesterov: return Descend(rate_ * NesterovStep(optimizer));
+      case UpdateRule::kSquares: return Descend(rate_ * SquaresStep(optimizer));
+      case UpdateRule::kVariance: return Descend(rate_ * VarianceStep(optimizer));
+      case UpdateRule::kSign: return Descend(rate_ * Decayed(SignStep(optimizer)));
+      case UpdateRule::kLayerwiseMoments:
+        return Descend(rate_ * Trusted(Decayed(MomentsStep(optimizer, gradient_, corrections))));
+      case UpdateRule::kFactored: return Descend(FactoredStep(optimizer, *corrections.step));
     }
   }
 
@@ -99,6 +128,58 @@ class Update {
     const Term m = Moved(optimizer.slots[0], [&](const Term& s) { return s * o_.beta1 + g * (1 - o_.beta1); });
     const Term v = Moved(optimizer.slots[1], [&](const Term& s) { return s * o_.beta2 + g * g * (1 - o_.beta2); });
     return (m / In(corrections.first->id())) / (Unary("Sqrt", v / In(corrections.second->id())) + o_.epsilon);
+  }
+  Term NesterovStep(const Optimizer& optimizer) {
+    const Term g = Decayed(gradient_);
+    if (o_.momentum == 0) return g;
+    return g + Moved(optimizer.slots[0], [&](const Term& v) { return v * o_.momentum + g; }) * o_.momentum;
+  }
+  Term SquaresStep(const Optimizer& optimizer) {
+    const Term g = Decayed(gradient_);
+    return g / (Unary("Sqrt", Moved(optimizer.slots[0], [&](const Term& s) { return s + g * g; })) + o_.epsilon);
+  }
+  Term VarianceStep(const Optimizer& optimizer) {
+    const Term g = Decayed(gradient_);
+    const Term v = Moved(optimizer.slots[0], [&](const Term& s) { return s * o_.beta2 + g * g * (1 - o_.beta2); });
+    const Term step = g / (Unary("Sqrt", v) + o_.epsilon);
+    if (o_.momentum == 0) return step;
+    return Moved(optimizer.slots[1], [&](const Term& s) { return s * o_.momentum + step; });
+  }
+  // The sign of a mean that counts the gradient more than the state does.
+  Term SignStep(const Optimizer& optimizer) {
+    const Term g = gradient_;
+    std::optional<Term> before;
+    Moved(optimizer.slots[0], [&](const Term& s) {
+      before = s;
+      return s * o_.beta2 + g * (1 - o_.beta2);
+    });
+    return Unary("Sign", *before * o_.beta1 + g * (1 - o_.beta1));
+  }
+  // Scales a step to the norm of the parameter, unless one of the norms is 0.
+  Term Trusted(const Term& step) {
+    const Term size = Unary("Sqrt", b_.SumAll(w_ * w_)), length = Unary("Sqrt", b_.SumAll(step * step));
+    return step * b_.Where(size * length > 0, size / length, b_.Number(1));
+  }
+  Term Rms(const Term& x) { return Unary("Sqrt", b_.MeanAll(x * x)); }
+  // The rate is a part of the step.
+  Term FactoredStep(const Optimizer& optimizer, const Term& count) {
+    const Term t = In(count.id()), g = gradient_, decay = Binary("Pow", t, b_.Number(kFactoredDecay));
+    const Term variance = Binary("Max", FactoredVariance(optimizer, g * g, decay), b_.Number(kMinVariance * kMinVariance));
+    const Term step = g / Unary("Sqrt", variance);
+    const Term size = Binary("Max", Rms(w_), b_.Number(kMinSize));
+    const Term rate = size * Binary("Min", rate_, 1 / Unary("Sqrt", t)) / Binary("Max", Rms(step), b_.Number(1));
+    return o_.weight_decay > 0 ? step * rate + w_ * rate_ * o_.weight_decay : step * rate;
+  }
+  // Returns the mean square of the gradient: of a matrix, the product of those of its rows and columns.
+  Term FactoredVariance(const Optimizer& optimizer, const Term& squares, const Term& decay) {
+    const auto rank = static_cast<int64_t>(type_.dims.size());
+    auto next = [&](const Term& now) { return [&, now](const Term& s) { return s + (now - s) * decay; }; };
+    if (rank < 2) return Moved(optimizer.slots[0], next(squares));
+    TensorType rows = type_, columns = type_;
+    rows.dims[static_cast<size_t>(rank - 1)] = columns.dims[static_cast<size_t>(rank - 2)] = 1;
+    const Term of_rows = Moved(optimizer.slots[0], next(b_.Mean(squares, {rank - 1})), rows);
+    const Term of_columns = Moved(optimizer.slots[1], next(b_.Mean(squares, {rank - 2})), columns);
+    return of_rows * of_columns / Binary("Max", b_.Mean(of_rows, {rank - 2}), b_.Number(kMinVariance));
   }
   static TensorType TypeOf(const Graph& graph, ValueId parameter) {
     TensorType type = graph.value(parameter).type;
@@ -125,7 +206,11 @@ class Update {
   // Adds a state of the optimizer and its update. Returns the new elements.
   template <typename Next>
   Term Moved(std::string_view slot, Next next) {
-    const ValueId state = AddState(graph_, fmt::format("{}.{}", name_, slot), type_);
+    return Moved(slot, next, type_);
+  }
+  template <typename Next>
+  Term Moved(std::string_view slot, Next next, const TensorType& type) {
+    const ValueId state = AddState(graph_, fmt::format("{}.{}", name_, slot), type);
     const Term moved = next(Term(b_, state));
     Write(state, moved);
     return moved;
@@ -152,7 +237,18 @@ class Update {
   ExpressionBuilder b_;
   const ValueId parameter_;
   Term w_, rate_, gradient_;
+  ValueId accumulated_ = kNone, sum_ = kNone;
 };
+
+// Adds the count of the steps whose gradients are summed. Returns a bool: the step is the last of them, which updates.
+ValueId AddLastOfSteps(Graph& graph, ExpressionBuilder& b, int64_t steps, ValueId counts) {
+  const ValueId state = AddState(graph, "optimizer.accumulated", {.dtype = DType::kF32, .has_rank = true});
+  const Term old(b, state), next = old + 1;
+  const ValueId is_last = next > static_cast<double>(steps) - 0.5;
+  const Term moved = b.Where(is_last, b.Number(0), next);
+  AddAssign(graph, state, counts == kNone ? moved.id() : b.Where(counts, moved, old).id());
+  return is_last;
+}
 
 // Returns the sum of the squares of all gradients.
 Term SumOfSquares(ExpressionBuilder& b, const std::vector<std::unique_ptr<Update>>& updates) {
@@ -192,6 +288,10 @@ void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId ra
   if (scale != kNone) shared.inverse_scale = Unary("Reciprocal", Term(b, scale)).id();
   std::vector<std::unique_ptr<Update>> updates;
   for (const TrainedValue& v : values) updates.push_back(std::make_unique<Update>(graph, v, shared, options));
+  for (const auto& update : updates) {
+    if (options.accumulate > 1) update->Accumulate(options.accumulate);
+    if (options.clip_value > 0) update->ClipElements(options.clip_value);
+  }
   if (scale != kNone || options.clip_norm > 0 || options.on_nan == "skip") {
     const Term squares = SumOfSquares(b, updates);
     const ValueId finite = squares < std::numeric_limits<double>::infinity();
@@ -203,12 +303,18 @@ void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId ra
       for (const auto& update : updates) update->Clip(factor);
     }
   }
+  if (options.accumulate > 1) {
+    const ValueId is_last = AddLastOfSteps(graph, b, options.accumulate, shared.finite);
+    for (const auto& update : updates) update->KeepSum(is_last);
+    shared.finite = shared.finite == kNone ? is_last : b.Of("And", {shared.finite, is_last}).id();
+  }
   const Optimizer& optimizer = *FindOptimizer(options.optimizer);
   Corrections corrections;
-  if (ReadsOption(optimizer, "beta1")) {
+  if (CountsSteps(optimizer.step)) {
     const ValueId state = AddState(graph, "optimizer.step", {.dtype = DType::kF32, .has_rank = true});
     const Term step = Term(b, state) + 1;
     AddAssign(graph, state, shared.finite == kNone ? step.id() : b.Where(shared.finite, step, Term(b, state)).id());
+    corrections.step = step;
     corrections.first = 1 - Binary("Pow", b.Number(options.beta1), step);
     corrections.second = 1 - Binary("Pow", b.Number(options.beta2), step);
   }

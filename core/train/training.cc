@@ -69,6 +69,12 @@ absl::Status Check(const TrainingOptions& o) {
   MGE_RETURN_IF_ERROR(CheckChoice("loss", o.loss, kLosses));
   MGE_RETURN_IF_ERROR(CheckChoice("on_nan", o.on_nan, kNanPolicies));
   MGE_RETURN_IF_ERROR(CheckOptimizer(o));
+  MGE_RETURN_IF_ERROR(CheckNumber("clip_value", o.clip_value, 0, 1e30, true));
+  MGE_RETURN_IF_ERROR(CheckNumber("accumulate", static_cast<double>(o.accumulate), 1, 1e6, true));
+  MGE_RETURN_IF_ERROR(CheckNumber("label_smoothing", o.label_smoothing, 0, 1, false));
+  if (o.label_smoothing > 0 && o.loss != "cross_entropy" && o.loss != "token_cross_entropy") {
+    return BadOption(fmt::format("the loss {} has no label_smoothing", o.loss), "use cross_entropy or token_cross_entropy");
+  }
   return CheckNumber("clip_norm", o.clip_norm, 0, 1e30, true);
 }
 
@@ -89,6 +95,14 @@ absl::Status CheckNewInput(const Graph& graph, std::string_view name, std::strin
   return taken ? BadOption(fmt::format("there is an input '{}' already", name), std::move(fix)) : absl::OkStatus();
 }
 
+// Returns whether a name fits a pattern, in which * stands for any text and ? for any letter.
+bool Fits(std::string_view name, std::string_view pattern) {
+  if (pattern.empty()) return name.empty();
+  if (pattern.front() == '*') return Fits(name, pattern.substr(1)) || (!name.empty() && Fits(name.substr(1), pattern));
+  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
+         Fits(name.substr(1), pattern.substr(1));
+}
+
 // Returns the initializers that can be trained.
 absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::vector<std::string>& frozen) {
   std::vector<ValueId> out;
@@ -99,10 +113,10 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
       continue;
     if (!kFloating.Contains(value.constant.dtype())) continue;
     names.push_back(value.name);
-    if (std::ranges::find(frozen, value.name) == frozen.end()) out.push_back(v);
+    if (std::ranges::none_of(frozen, [&](const std::string& f) { return Fits(value.name, f); })) out.push_back(v);
   }
   for (const std::string& name : frozen) {
-    if (std::ranges::find(names, name) != names.end()) continue;
+    if (std::ranges::any_of(names, [&](const std::string& n) { return Fits(n, name); })) continue;
     return BadOption(fmt::format("the model has no parameter '{}' that could be frozen", name),
                      DidYouMeanOr(Nearest(name, names), ""));
   }
@@ -213,7 +227,7 @@ absl::StatusOr<ModelLoss> AddModelLoss(onnx::Model& model, const TrainingOptions
   if (options.loss == "output")
     return ModelLoss{output, {kNone, kNone}, Wide(graph, output, graph.value(output).type.dtype)};
   MGE_RETURN_IF_ERROR(CheckNewInput(graph, options.labels_name, "give the labels another name with labels_name"));
-  MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options.loss, options.labels_name));
+  MGE_ASSIGN_OR_RETURN(const AddedLoss added, AddLoss(graph, output, options));
   model.info.inputs.push_back({options.labels_name, {graph.value(added.labels).type}});
   return ModelLoss{output, {added.sum, added.count}, kNone};
 }

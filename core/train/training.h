@@ -21,19 +21,23 @@
 namespace mge {
 
 struct TrainingOptions {
-  std::string loss = "cross_entropy";    // see mge_training_options
-  std::string loss_output = {};          // the output that is compared with the labels; empty: the first one
-  std::string labels_name = "labels";    // of the input with the labels
-  std::string optimizer = "sgd";         // a row of mge/optimizers.hpp, which says which of these numbers it reads
-  double momentum = 0;                   // in [0, 1)
-  double beta1 = 0.9, beta2 = 0.999;     // in [0, 1)
-  double epsilon = 1e-8;                 // in [0, 1]
-  double weight_decay = 0;               // Optimizer::decay
-  std::string on_nan = "stop";           // "stop", "skip" or "continue"; see mge_training_options
-  double clip_norm = 0;                  // limit of the Euclidean norm of all gradients together; 0: no limit
-  std::vector<std::string> frozen = {};  // initializers that keep their values
-  bool mirror = false;                   // GradientOptions::mirror
-  bool inplace_update = false;           // the setting train.inplace_update
+  std::string loss = "cross_entropy";  // see mge_training_options
+  std::string loss_output = {};        // the output that is compared with the labels; empty: the first one
+  std::string labels_name = "labels";  // of the input with the labels
+  std::string optimizer = "sgd";       // a row of mge/optimizers.hpp, which says which of these numbers it reads
+  double momentum = 0;                 // in [0, 1)
+  double beta1 = 0.9, beta2 = 0.999;   // in [0, 1)
+  double epsilon = 1e-8;               // in [0, 1]
+  double weight_decay = 0;             // Optimizer::decay
+  std::string on_nan = "stop";         // "stop", "skip" or "continue"; see mge_training_options
+  double clip_value = 0;               // limit of each element of the gradients; 0: no limit
+  int64_t accumulate = 1;              // steps whose gradients are summed before an update
+  double label_smoothing = 0;          // in [0, 1): the part of each label that is spread over all classes
+  double clip_norm = 0;                // limit of the Euclidean norm of all gradients together; 0: no limit
+  std::vector<std::string> frozen =
+      {};                       // initializers that keep their values: names, in which * and ? stand for any text or letter
+  bool mirror = false;          // GradientOptions::mirror
+  bool inplace_update = false;  // the setting train.inplace_update
   // GradientOptions::sublinear
   std::optional<SublinearOptions> sublinear = {};
 };

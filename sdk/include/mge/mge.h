@@ -327,7 +327,7 @@ typedef struct mge_training_options {
   double epsilon;            /* default: 1e-8 */
   double weight_decay;       /* default: 0. Factor of the parameters, added to the gradient or the step */
   double clip_norm;          /* limit of the Euclidean norm of all gradients together; 0, the default: none */
-  const char* const* frozen; /* names of initializers that keep their values */
+  const char* const* frozen; /* names of initializers that keep their values; * stands for any text, ? for any letter */
   size_t frozen_count;
   /* 1: each device in the session's list, such as "gpu0,gpu1", is a replica that trains on a part of every batch. The replicas
    * sum their gradients, and make the same update: that of one device with the whole batch, to rounding. Inputs are divided
@@ -340,6 +340,10 @@ typedef struct mge_training_options {
    * with E0312, which names the step and the first value. "skip" changes nothing, warns once, and also leaves the parameters as
    * they are if a gradient is not finite, which needs the memory of all gradients. "continue" updates all the same. */
   const char* on_nan;
+  double clip_value;      /* limit of each element of the gradients; 0, the default: none */
+  double label_smoothing; /* in [0, 1): the part of each label that is spread over all classes. Default: 0 */
+  /* Runs whose gradients are summed before the last of them updates the parameters by their mean. 0, the default: 1 */
+  int64_t accumulate;
 } mge_training_options;
 static inline void mge_training_options_init(mge_training_options* options) {
   MGE_CLEAR_(options);

@@ -94,6 +94,8 @@ struct TrainingOptions {
   std::vector<std::string> frozen = {};
   bool data_parallel = false;
   std::string on_nan = "stop";
+  double clip_value = 0, label_smoothing = 0;
+  int64_t accumulate = 1;
 };
 
 // Options of a session; see mge_session_options.
@@ -452,6 +454,9 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     training.frozen_count = frozen.size();
     training.data_parallel = t.data_parallel;
     training.on_nan = t.on_nan.c_str();
+    training.clip_value = t.clip_value;
+    training.label_smoothing = t.label_smoothing;
+    training.accumulate = t.accumulate;
     if (options.training) o.training = &training;
     return internal::Take<Session>([&](mge_session** session) { return make(&o, session); });
   }

@@ -10,7 +10,17 @@
 namespace mge {
 
 // How a parameter changes by its gradient; the library implements each rule (core/train/optimizer.cc).
-enum class UpdateRule { kMomentum, kMoments, kMomentsDecayedApart };
+enum class UpdateRule {
+  kMomentum,
+  kNesterov,
+  kSquares,  // divides by the root of the sum of squares
+  kVariance,
+  kMoments,
+  kMomentsDecayedApart,
+  kLayerwiseMoments,
+  kSign,
+  kFactored
+};
 
 struct Optimizer {
   std::string_view name;
@@ -35,6 +45,22 @@ inline constexpr Optimizer kOptimizers[] = {
      {"mean", "variance"},
      {"beta1", "beta2", "epsilon", "weight_decay"},
      "added to the step"},
+    {"nesterov", UpdateRule::kNesterov, 0.01, {"momentum"}, {"momentum", "weight_decay"}, "added to the gradient"},
+    {"adagrad", UpdateRule::kSquares, 0.01, {"squares"}, {"epsilon", "weight_decay"}, "added to the gradient"},
+    {"rmsprop",
+     UpdateRule::kVariance,
+     0.01,
+     {"variance", "momentum"},
+     {"momentum", "beta2", "epsilon", "weight_decay"},
+     "added to the gradient"},
+    {"lamb",
+     UpdateRule::kLayerwiseMoments,
+     0.001,
+     {"mean", "variance"},
+     {"beta1", "beta2", "epsilon", "weight_decay"},
+     "added to the step"},
+    {"lion", UpdateRule::kSign, 0.0001, {"mean"}, {"beta1", "beta2", "weight_decay"}, "added to the step"},
+    {"adafactor", UpdateRule::kFactored, 0.01, {"rows", "columns"}, {"weight_decay"}, "added to the step"},
 };
 
 // Returns the row, or nullptr.
@@ -52,7 +78,7 @@ constexpr bool ReadsOption(const Optimizer& optimizer, std::string_view option) 
   return false;
 }
 
-// Returns "sgd, adam, adamw", or only those that read an option.
+// Returns "sgd, adam, adamw, ...", or only those that read an option.
 inline std::string OptimizerNames(std::string_view option = {}) {
   std::string out;
   for (const Optimizer& row : kOptimizers) {

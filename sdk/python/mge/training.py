@@ -21,6 +21,7 @@ class Trainer(Session):
                  loss_output: str | None = None, labels_name: str = "labels", optimizer: str = "sgd", momentum: float = 0,
                  betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8, weight_decay: float = 0, clip_norm: float = 0,
                  frozen: Sequence[str] = (), data_parallel: bool = False, on_nan: str = "stop",
+                 clip_value: float = 0, label_smoothing: float = 0, accumulate: int = 1,
                  device: str | Context | None = None, threads: int | None = None, settings: Settings | None = None,
                  runtime: Runtime | None = None, data_folder: str | os.PathLike[str] | None = None,
                  files: Mapping[str, bytes] | None = None,
@@ -28,14 +29,18 @@ class Trainer(Session):
         """`loss`: "cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", or "output", which the model
         computes. `loss_output`: the name of the output that is compared with the labels; by default the first one. `labels_name`: the
         name of the input with the labels; another one if the model has an input "labels". `optimizer`: one that
-        `mge train --help` lists, with the numbers that it reads. `frozen`: initializers that keep their values. `data_parallel`:
+        `mge train --help` lists, with the numbers that it reads. `frozen`: initializers that keep their values; * stands for any
+        text, ? for any letter. `accumulate`: steps whose gradients are summed before the last of them updates the parameters by their
+        mean. `clip_value`: the limit of each element of the gradients. `label_smoothing`: the part of each label that is spread over
+        all classes. `data_parallel`:
         each of the devices, such as "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole
         batch. `clip_norm`: the limit of the norm of all gradients together; 0: none. `on_nan`: a step whose loss is NaN or infinite
         raises an error and changes nothing ("stop"), changes nothing ("skip", also for gradients), or updates all the same
         ("continue"). The other arguments are those of Session."""
         training = TrainingOptions(loss=loss.encode(), labels_name=labels_name.encode(), optimizer=optimizer.encode(),
                                    momentum=momentum, beta1=betas[0], beta2=betas[1], epsilon=epsilon,
-                                   weight_decay=weight_decay, clip_norm=clip_norm, data_parallel=int(data_parallel), on_nan=on_nan.encode())
+                                   weight_decay=weight_decay, clip_norm=clip_norm, data_parallel=int(data_parallel), on_nan=on_nan.encode(), clip_value=clip_value,
+                                   label_smoothing=label_smoothing, accumulate=accumulate)
         if loss_output is not None:
             training.loss_output = loss_output.encode()
         self._labels_name = labels_name

@@ -2,9 +2,11 @@
 // Training sessions of the public API: parameters, and the model that they write.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
 #include <limits>
 #include <sstream>
@@ -226,6 +228,96 @@ TEST_F(TrainingSession, RefusesAnEmptyBatch) {
   const Tensor* inputs[] = {&x, &labels, &rate};
   std::vector<Tensor> outputs;
   EXPECT_THAT(session.Run(inputs, outputs).text(), HasSubstr("the batch is empty"));
+}
+
+// The rule of an optimizer for one number: sets its states, and returns the step.
+struct Rule {
+  const char* optimizer;
+  double momentum;
+  std::function<double(double g, double w, double rate, int t, double (&s)[2])> step;
+};
+
+TEST_F(TrainingSession, StepsLikeTheRuleOfItsOptimizer) {
+  const Rule rules[] = {
+      {"nesterov", 0.5,
+       [](double g, double, double rate, int, double(&s)[2]) {
+         s[0] = 0.5 * s[0] + g;
+         return rate * (g + 0.5 * s[0]);
+       }},
+      {"adagrad", 0,
+       [](double g, double, double rate, int, double(&s)[2]) {
+         s[0] += g * g;
+         return rate * g / std::sqrt(s[0]);
+       }},
+      {"rmsprop", 0.5,
+       [](double g, double, double rate, int, double(&s)[2]) {
+         s[0] = 0.999 * s[0] + 0.001 * g * g;
+         s[1] = 0.5 * s[1] + g / std::sqrt(s[0]);
+         return rate * s[1];
+       }},
+      {"lion", 0,
+       [](double g, double, double rate, int, double(&s)[2]) {
+         const double sign = 0.9 * s[0] + 0.1 * g > 0 ? 1 : -1;
+         s[0] = 0.999 * s[0] + 0.001 * g;
+         return rate * sign;
+       }},
+      {"lamb", 0,
+       [](double g, double w, double rate, int t, double(&s)[2]) {
+         s[0] = 0.9 * s[0] + 0.1 * g;
+         s[1] = 0.999 * s[1] + 0.001 * g * g;
+         const double r = s[0] / (1 - std::pow(0.9, t)) / std::sqrt(s[1] / (1 - std::pow(0.999, t)));
+         return rate * r * std::abs(w) / std::abs(r);
+       }},
+      {"adafactor", 0,
+       [](double g, double w, double rate, int t, double(&s)[2]) {
+         s[0] += (g * g - s[0]) * std::pow(t, -0.8);
+         const double u = g / std::sqrt(s[0]);
+         return std::max(1e-3, std::abs(w)) * std::min(rate, 1 / std::sqrt(t)) * u / std::max(1.0, std::abs(u));
+       }},
+  };
+  for (const Rule& rule : rules) {
+    SessionOptions options = Options(true);
+    options.training->optimizer = rule.optimizer;
+    options.training->momentum = rule.momentum;
+    Session session;
+    const Status loaded = Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(session);
+    ASSERT_TRUE(loaded.ok()) << loaded.text();
+    double w = 1, b = 0.5, of_w[2] = {0, 0}, of_b[2] = {0, 0};
+    for (int t = 1; t <= 4; ++t) {
+      const double y = 2 * w + b;
+      EXPECT_NEAR(Step(session), y * y, 1e-4) << rule.optimizer << t;
+      w -= rule.step(4 * y, w, 0.125, t, of_w);
+      b -= rule.step(2 * y, b, 0.125, t, of_b);
+    }
+    Tensor trained;
+    ASSERT_TRUE(session.ReadState("w").MoveTo(trained).ok());
+    EXPECT_NEAR(trained.data<float>()[0], w, 1e-4) << rule.optimizer;
+  }
+}
+
+TEST_F(TrainingSession, UpdatesByTheMeanOfAccumulatedGradients) {
+  SessionOptions options = Options(true);
+  Session every, third;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(every).ok());
+  options.training->accumulate = 3;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(third).ok());
+  for (int round = 0; round < 2; ++round) {
+    const float first = Step(third);
+    EXPECT_EQ(Step(third), first);
+    EXPECT_EQ(Step(third), first);
+    EXPECT_EQ(Step(every), first);
+  }
+}
+
+TEST_F(TrainingSession, LimitsEachElementOfTheGradients) {
+  SessionOptions options = Options(true);
+  options.training->clip_value = 0.5;
+  Session session;
+  ASSERT_TRUE(Session::Load(runtime_, folder_ + "/model.onnx", options).MoveTo(session).ok());
+  Step(session);
+  Tensor w;
+  ASSERT_TRUE(session.ReadState("w").MoveTo(w).ok());
+  EXPECT_THAT(w.data<float>(), ElementsAre(1 - 0.125f * 0.5f));
 }
 
 TEST_F(TrainingSession, WritesAStateOfEveryReplica) {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <set>
 
 #include "nlohmann/json.hpp"
 #include "tests/support/command.h"
@@ -239,6 +240,28 @@ TEST_F(Train, RefusesLabelsThatAreNoClassesIfAsked) {
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(nlohmann::json::parse(o.out)["epochs"][0]["loss"], 0.0);
   EXPECT_THAT(o.err, HasSubstr("a batch has no label that is the number of a class"));
+}
+
+TEST_F(Train, ChangesTheRateByItsScheduleAndWarmup) {
+  const std::string line = std::string("train ") + kDigits + kData + " --batch 8 --epochs 2 --json --threads 1";
+  std::set<double> losses;
+  for (const char* schedule : {"", " --schedule linear", " --schedule cosine", " --schedule step --step-factor 0.5",
+                               " --schedule step --step-count 1", " --warmup 0.5", " --schedule linear --warmup 0.1"}) {
+    const Outcome o = Mge(line + schedule);
+    ASSERT_EQ(o.code, 0) << o.err;
+    losses.insert(nlohmann::json::parse(o.out)["epochs"][1]["loss"].get<double>());
+  }
+  EXPECT_EQ(losses.size(), 7u);
+  EXPECT_THAT(Mge(line + " --schedule linear --step-count 3").err, HasSubstr("need --schedule step"));
+}
+
+TEST_F(Train, FreezesByPatternsAndAccumulates) {
+  const std::string line = std::string("train ") + kDigits + kData + " --batch 8 --json --freeze '*' ";
+  EXPECT_THAT(Mge(line).err, HasSubstr("the loss depends on no parameter"));
+  const std::string steps = std::string("train ") + kDigits + kData + " --epochs 2 --json --threads 1 --batch ";
+  const auto once = nlohmann::json::parse(Mge(steps + "48").out);
+  const auto twice = nlohmann::json::parse(Mge(steps + "24 --accumulate 2").out);
+  EXPECT_NEAR(once["epochs"][1]["loss"], twice["epochs"][1]["loss"], 1e-5);
 }
 
 TEST_F(Train, NamesTheArraysThatAreMissing) {

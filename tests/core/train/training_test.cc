@@ -97,11 +97,32 @@ TEST(TrainingStep, DifferentiatesTheBodiesOfFunctionOperators) {
 
 TEST(TrainingStep, RefusesOptionsThatItDoesNotKnow) {
   EXPECT_THAT(ErrorOf(kLinear, {.loss = "hinge"}), AllOf(HasSubstr("no loss 'hinge'"), HasSubstr("cross_entropy")));
-  EXPECT_THAT(ErrorOf(kLinear, {.optimizer = "lion"}), AllOf(HasSubstr("no optimizer 'lion'"), HasSubstr("adamw")));
+  EXPECT_THAT(ErrorOf(kLinear, {.optimizer = "tiger"}), AllOf(HasSubstr("no optimizer 'tiger'"), HasSubstr("adamw")));
   EXPECT_THAT(ErrorOf(kLinear, {.loss_output = "z"}), AllOf(HasSubstr("no output 'z'"), HasSubstr("use one of y")));
   EXPECT_THAT(ErrorOf(kLinear, {.momentum = 1}), HasSubstr("momentum = 1 is outside of [0, 1)"));
   EXPECT_THAT(ErrorOf(kLinear, {.clip_norm = -1}), HasSubstr("clip_norm = -1"));
   EXPECT_THAT(ErrorOf(kLinear, {.frozen = {"ww"}}), AllOf(HasSubstr("no parameter 'ww'"), HasSubstr("did you mean 'w'?")));
+}
+
+TEST(TrainingStep, FreezesInitializersByPatterns) {
+  for (const char* pattern : {"b", "?", "*"}) {
+    onnx::Model model = ModelOf(
+        "input x : float32[4,3]\nconst w.0 = float32[3,3]<1>\nconst w.1 = float32[3,3]<1>\nconst b = float32[3]<1>\n"
+        "p = MatMul(x, w.0)\nq = MatMul(p, w.1)\ny = Add(q, b)\noutput y\n");
+    auto parameters = MakeTrainingStep(model, {.frozen = {"w.*1", pattern}});
+    if (*pattern == '*') {
+      EXPECT_THAT(FormatError(parameters.status()), HasSubstr("the loss depends on no parameter"));
+    } else {
+      ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+      EXPECT_THAT(*parameters, ElementsAre("w.0"));
+    }
+  }
+  EXPECT_THAT(ErrorOf(kLinear, {.frozen = {"v*"}}), HasSubstr("no parameter 'v*'"));
+}
+
+TEST(TrainingStep, RefusesSmoothingOfALossWithoutClasses) {
+  EXPECT_THAT(ErrorOf(kLinear, {.loss = "mse", .label_smoothing = 0.1}), HasSubstr("the loss mse has no label_smoothing"));
+  EXPECT_THAT(ErrorOf(kLinear, {.accumulate = 0}), HasSubstr("accumulate = 0 is outside of [1, 1000000]"));
 }
 
 TEST(TrainingStep, RefusesNumbersThatTheOptimizerDoesNotRead) {
