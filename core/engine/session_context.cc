@@ -77,7 +77,7 @@ absl::StatusOr<std::shared_ptr<const PlanContext>> MakePlanContext(Runtime& runt
   MGE_ASSIGN_OR_RETURN(out->kernels, KernelRules::Of(*settings, out->devices, out->services->selection.replay != nullptr));
   std::vector<std::string> skip = settings->Get<kPlanSkip>();
   skip.insert(skip.end(), options.skip.begin(), options.skip.end());
-  MGE_ASSIGN_OR_RETURN(out->skip, WithVetoes(std::move(skip), out->devices));
+  MGE_ASSIGN_OR_RETURN(out->skip, WithVetoes(std::move(skip), out->devices, *settings));
   MGE_RETURN_IF_ERROR(CheckPools(*settings, out->devices, runtime.logger()));
   out->states = std::make_shared<StateMemory>();
   out->progress = options.progress;

@@ -8,12 +8,17 @@
 namespace mge {
 
 enum class JitBackend { kAuto, kNvrtc, kHiprtc };
+enum class CastRule { kSaturate, kWrap };
 
 namespace setting_choices {
 inline constexpr Choice kJitBackends[] = {
     {JitBackend::kAuto, "auto"},
     {JitBackend::kNvrtc, "nvrtc"},
     {JitBackend::kHiprtc, "hiprtc"},
+};
+inline constexpr Choice kCastRules[] = {
+    {CastRule::kSaturate, "saturate"},
+    {CastRule::kWrap, "wrap"},
 };
 }  // namespace setting_choices
 
@@ -92,6 +97,17 @@ inline constexpr Setting<int64_t> kComputeTuningCores = {
     .aliases = "MXNET_USE_NUM_CORES_OPERATOR_TUNING",
     .sets = "cpu.operator_tuning_threads",
     .unstable = true,
+};
+inline constexpr Setting<CastRule> kNumericsCast = {
+    .key = "numerics.cast",
+    .default_value = CastRule::kSaturate,
+    .choices = setting_choices::kCastRules,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "What Cast makes of a real number beyond the range of an integer type, which ONNX leaves undefined. saturate: the "
+        "nearest limit of the type, as PyTorch does on GPUs. wrap: the lowest bits of the number as int64, so 300 becomes "
+        "44 "
+        "in uint8, as NumPy and ONNX Runtime do on x86 for types of 8 and 16 bits. NaN becomes 0.",
 };
 inline constexpr Setting<JitBackend> kJitBackend = {
     .key = "jit.backend",
@@ -219,8 +235,8 @@ inline constexpr Setting<bool> kDebugCheckMemory = {
 
 inline constexpr auto kComputeRows =
     SettingRows(kComputeNnpackThreads, kComputeMkldnn, kComputeMkldnnCache, kComputeParallelCopy, kComputeOperatorTuning,
-                kComputeTuningCores, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart, kProfileFile,
-                kProfileMode, kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives,
+                kComputeTuningCores, kNumericsCast, kJitBackend, kJitKeepFiles, kJitWorkDir, kJitCudaPath, kProfileAutostart,
+                kProfileFile, kProfileMode, kProfileOnlyWait, kDebugWatchValue, kDebugExternalAllocations, kDebugCollectives,
                 kDebugDumpInputs, kDebugDumpDir, kDebugCheckMemory);
 
 }  // namespace mge

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/base/tensor.h"
+#include "core/env/snapshot.h"
 #include "core/graph/graph.h"
 
 namespace mge {
@@ -21,13 +22,15 @@ struct Rewrite {
   std::string_view doc;
   // True: is applied only if the first device's backend has `allow_rewrite` (mge/plugin.h) and allows it.
   bool on_request = false;
+  // Not null: is applied only if this returns true for the settings of a session.
+  bool (*wanted)(const Snapshot& settings) = nullptr;
   // Replaces the pattern whose last node is `node`. Returns true if the graph changed. The caller binds the new nodes
   // and infers their types. `allocator` supplies the memory of new constants. If it fails, the graph must be unchanged.
   absl::StatusOr<bool> (*apply)(Graph& graph, NodeId node, HostAllocator& allocator);
   // An operator for which every device must have kernels, mostly that of the new nodes. Empty: the rewrite is always applied.
   std::string_view needs = {};
-  // If `needs` is not empty: an operator that the pattern contains. The devices are asked only for graphs with such a node,
-  // and it is not folded before the rewrite was tried.
+  // An operator that the pattern contains. Such a node is not folded before the rewrite was tried, and if `needs` is not
+  // empty, devices are asked only for graphs that have one.
   std::string_view contains = {};
 };
 

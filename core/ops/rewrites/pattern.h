@@ -95,14 +95,15 @@ inline ValueId AddFreshConstant(Graph& graph, std::string stem, Tensor tensor) {
   return id;
 }
 
-// Replaces `root` by a node that produces its output 0. The caller sets the attributes. Returns the new node.
-inline NodeId Replace(Graph& graph, NodeId root, std::string op, std::vector<ValueId> inputs) {
+// Replaces `root` by a node that produces its output 0. Returns the new node.
+inline NodeId Replace(Graph& graph, NodeId root, std::string op, std::vector<ValueId> inputs, Attributes attrs = {}) {
   Node node;
   node.op = std::move(op);
   node.name = graph.node(root).name;
   node.device = graph.node(root).device;
   node.inputs = std::move(inputs);
   node.outputs = {graph.node(root).outputs[0]};
+  node.attrs = std::move(attrs);
   NodeId id = graph.AddNode(std::move(node));
   graph.RemoveNode(root);  // its output stays alive: it has a new producer
   return id;

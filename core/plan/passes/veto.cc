@@ -7,11 +7,13 @@
 
 namespace mge {
 
-absl::StatusOr<SkippedNames> WithVetoes(std::vector<std::string> names, std::span<Device* const> devices) {
+absl::StatusOr<SkippedNames> WithVetoes(std::vector<std::string> names, std::span<Device* const> devices,
+                                        const Snapshot& settings) {
   SkippedNames out = {.names = std::move(names)};
   const mge_graph_api* first = devices.empty() ? nullptr : devices.front()->graph_api();
   for (const Rewrite* rewrite : AllRewrites()) {
-    if (rewrite->on_request && (!first || !first->allow_rewrite)) out.names.emplace_back(rewrite->name);
+    const bool asked = !rewrite->on_request || (first && first->allow_rewrite);
+    if (!asked || (rewrite->wanted && !rewrite->wanted(settings))) out.names.emplace_back(rewrite->name);
   }
   for (Device* device : devices) {
     const mge_graph_api* api = device->graph_api();

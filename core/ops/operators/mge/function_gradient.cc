@@ -21,7 +21,7 @@ absl::StatusOr<bool> Replace(Graph& graph, NodeId id) {
   const OpDef& def = *graph.node(id).def;
   if (const BodyFn body = def.gradient_body ? def.gradient_body : def.body) return ExpandFunction(graph, id, body);
   for (const Rewrite* rewrite : AllRewrites()) {
-    if (rewrite->on_request || !rewrite->needs.empty()) continue;
+    if (rewrite->on_request || rewrite->wanted || !rewrite->needs.empty()) continue;
     MGE_ASSIGN_OR_RETURN(const bool changed, rewrite->apply(graph, id, UnlimitedHostAllocator()));
     if (changed) return true;
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Settings of the planner on virtual GPUs: kernels, queues, bytes and errors that a user can observe.
+#include <cmath>
 #include <set>
 
 #include "tests/plugins/virtual/sessions/virtual_session.h"
@@ -160,6 +161,56 @@ TEST(JitBackend, NamesACompilerThatAGpuInSoftwareDoesNotHave) {
                 HasSubstr("jit.backend is " + compiler + ", but a GPU in software compiles no kernels"));
   }
   EXPECT_TRUE(Results({{"jit.backend", "auto"}}, ScaledBy2Plus1(8), {Numbers({8})}).ok());
+}
+
+// ---- numerics.cast
+
+HostValue Zeros(Shape shape) {
+  HostValue v = Numbers(std::move(shape));
+  for (float& x : v.tensor.MutableData<float>()) x = 0;
+  return v;
+}
+
+// Returns what a cast of `number` to the element type `to` gives on a device, cast back to float32.
+float CastOn(const std::string& device, const std::string& rule, const std::string& number, int to) {
+  const std::string type = std::to_string(to);
+  const std::string text = "input x : float32[1]\ny = Cast(x) {to=" + type + "}\nz = Cast(y) {to=1}\noutput z\n";
+  const std::shared_ptr<Runtime> runtime = With({{"numerics.cast", rule}});
+  auto session = Load(runtime, text, device);
+  HostValue x = Numbers({1});
+  x.tensor.MutableData<float>()[0] = std::stof(number);
+  auto results = session.ok() ? ResultsOf(**session, {x}) : session.status();
+  EXPECT_TRUE(results.ok()) << FormatError(results.status());
+  return results.ok() ? results->at(0) : NAN;
+}
+
+// The same of a constant, which the planner folds.
+float FoldedCast(const std::string& rule, const std::string& number, int to) {
+  auto results = Results({{"numerics.cast", rule}},
+                         "input x : float32[1]\nconst c = float32[1]<" + number +
+                             ">\ny = Cast(c) {to=" + std::to_string(to) + "}\nf = Cast(y) {to=1}\nz = Add(f, x)\noutput z\n",
+                         {Zeros({1})});
+  EXPECT_TRUE(results.ok()) << FormatError(results.status());
+  return results.ok() ? results->at(0) : NAN;
+}
+
+TEST(NumericsCast, SaturatesOrKeepsTheLowestBitsOnEveryDevice) {
+  constexpr int kU8 = 2, kI8 = 3, kI16 = 5, kI32 = 6;
+  for (const char* device : {"host", "cpu0", "virtual0"}) {
+    EXPECT_EQ(CastOn(device, "saturate", "300", kU8), 255) << device;
+    EXPECT_EQ(CastOn(device, "wrap", "300", kU8), 44) << device;
+    EXPECT_EQ(CastOn(device, "saturate", "-1.5", kU8), 0) << device;
+    EXPECT_EQ(CastOn(device, "wrap", "-1.5", kU8), 255) << device;
+    EXPECT_EQ(CastOn(device, "wrap", "200", kI8), -56) << device;
+    EXPECT_EQ(CastOn(device, "wrap", "40000", kI16), -25536) << device;
+    EXPECT_EQ(CastOn(device, "wrap", "nan", kU8), 0) << device;
+    EXPECT_EQ(CastOn(device, "wrap", "77.9", kI32), 77) << device;
+  }
+}
+
+TEST(NumericsCast, HoldsForConstantsThatAreFolded) {
+  EXPECT_EQ(FoldedCast("saturate", "300", 2), 255);
+  EXPECT_EQ(FoldedCast("wrap", "300", 2), 44);
 }
 
 // ---- the recipes of configs/

@@ -108,8 +108,8 @@ constexpr OpDef kRows[] = {
     {.name = "Cast",
      .doc =
          "Converts every element to another type. Reals are truncated and saturated to integers, NaN becomes 0. ONNX leaves "
-         "undefined what reals outside of the integer type become; other runtimes wrap around. To integers of 4 and 2 bits, "
-         "reals are truncated and keep their lowest bits.",
+         "undefined what reals outside of the integer type become; other runtimes wrap around, as the setting numerics.cast "
+         "can make it here. To integers of 4 and 2 bits, reals are truncated and keep their lowest bits.",
      .inputs = {{"input", kCastTypes}},
      .outputs = {{"output"}},
      .attrs = {{"to", AttrType::kInt, Presence::kRequired, "the element type of the result"},
