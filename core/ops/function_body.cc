@@ -86,6 +86,13 @@ ValueId FunctionBody::AddVersion(int version, std::string op, std::vector<ValueI
   return y;
 }
 
+bool FunctionBody::AppliesInFloat32() {
+  if (dtype() != DType::kF16 && dtype() != DType::kBF16) return false;
+  const ValueId wide = Add(node_.op, {CastTo(x(), DType::kF32).id()}, node_.attrs);
+  Result(0, "Cast", {wide}, mge::CastTo(dtype()));
+  return true;
+}
+
 Attributes FunctionBody::Only(std::initializer_list<std::string_view> names) const {
   Attributes out;
   for (std::string_view name : names) {

@@ -69,6 +69,9 @@ class FunctionBody : public ExpressionBuilder {
   ValueId AddVersion(int version, std::string op, std::vector<ValueId> inputs, Attributes attrs = {});
   // Returns the sum, or `x` if `addend` is kNone.
   ValueId Plus(ValueId x, ValueId addend) { return addend == kNone ? x : Add("Add", {x, addend}); }
+  // If the only input is in a 16-bit type, adds the same node in float32 between conversions, so that the body rounds once.
+  // Returns false, and adds nothing, for other types.
+  bool AppliesInFloat32();
   // Returns the attributes with these names that the node has.
   Attributes Only(std::initializer_list<std::string_view> names) const;
 

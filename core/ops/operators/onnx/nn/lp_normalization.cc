@@ -48,9 +48,10 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+absl::StatusOr<bool> Body(FunctionBody& f) {
   const Ints axes = {f.attrs().Int("axis")};
   const bool squares = f.attrs().Int("p") == 2;
+  if (f.AppliesInFloat32()) return true;
   Term sum = f.Sum(squares ? f.x() * f.x() : Unary("Abs", f.x()), axes);
   sum = f.Where(sum > 0, sum, f.Number(1));
   f.Result(0, "Div", {f.input(0), (squares ? Unary("Sqrt", sum) : sum).id()});
@@ -68,7 +69,8 @@ MGE_OP(lp_normalization) = {
     .infer = Infer,
     .eval = Eval,
     .gradient = ReplacementGradient,
-    .gradient_body = GradientBody,
+    .body = Body,
+    .gradient_body = Body,
     .in_place = {{0, 0}},
     .examples = {"(T[2,5,3])"},
 };

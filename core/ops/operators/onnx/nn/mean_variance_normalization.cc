@@ -61,9 +61,10 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+absl::StatusOr<bool> Body(FunctionBody& f) {
   const Ints axes = f.attrs().IntList("axes");
-  if (axes.empty()) return f.Unsupported("the gradient without axes");
+  if (axes.empty()) return false;
+  if (f.AppliesInFloat32()) return true;
   const Term centered = f.x() - f.Mean(f.x(), axes);
   if (f.attrs().Int("_only_mean") != 0) {
     f.Result(0, "Identity", {centered.id()});
@@ -71,6 +72,11 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
   }
   f.Result(0, "Div", {centered.id(), (Unary("Sqrt", f.Mean(centered * centered, axes)) + kEpsilon).id()});
   return true;
+}
+
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (f.attrs().IntList("axes").empty()) return f.Unsupported("the gradient without axes");
+  return Body(f);
 }
 
 }  // namespace
@@ -85,6 +91,7 @@ MGE_OP(mean_variance_normalization) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = ReplacementGradient,
+    .body = Body,
     .gradient_body = GradientBody,
     .in_place = {{0, 0}},
     .examples = {"(T[2,3,5,4])"},
