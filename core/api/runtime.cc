@@ -61,7 +61,10 @@ absl::StatusOr<mge::RuntimeOptions> mge::api::OptionsOf(const mge_runtime_option
   MGE_ASSIGN_OR_RETURN(options.sources.call, Assignments(o.settings, o.setting_count));
   MGE_ASSIGN_OR_RETURN(options.sources.command_line, Assignments(o.command_line, o.command_line_count));
   for (size_t i = 0; i < o.config_file_count; ++i) options.sources.config_files.push_back(o.config_files[i]);
-  if (!o.no_environment) options.sources.environment = mge::CaptureEnvironment();
+  if (!o.no_environment) {
+    options.sources.environment = mge::CaptureEnvironment();
+    options.sources.follows_environment = true;
+  }
   for (size_t i = 0; i < o.plugin_directory_count; ++i) options.plugin_directories.push_back(o.plugin_directories[i]);
   options.built_in_plugins = !o.no_built_in_plugins;
   return options;

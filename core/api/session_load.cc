@@ -74,6 +74,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   MGE_ASSIGN_OR_RETURN(mge::onnx::Model model, Read(source, given, runtime.runtime->devices().host().host_allocator()));
   reading.Advance();
   MGE_RETURN_IF_ERROR(stop.CheckStop());
+  MGE_RETURN_IF_ERROR(runtime.runtime->registry().FollowEnvironment());
   mge::api::TrainedModel trained = {.file = model.file, .bytes = source.bytes, .owner = std::move(source.owner)};
   trained.folder = std::filesystem::path(source.path).parent_path();
   mge::api::TrainingRequest request;

@@ -80,7 +80,7 @@ std::string ExampleValue(const std::string& type, const std::string& usual, cons
   if (type == "int" && std::from_chars(allowed.data(), allowed.data() + allowed.size(), least).ec == std::errc()) {
     return std::to_string(std::to_string(least) == usual ? least + 1 : least);
   }
-  return usual.empty() ? "VALUE" : usual;
+  return usual.empty() || usual.find(' ') != usual.npos ? "VALUE" : usual;
 }
 
 // Returns the keys of the settings that the text of this one names, and of those whose texts name this one.

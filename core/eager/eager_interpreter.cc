@@ -95,6 +95,7 @@ absl::StatusOr<std::shared_ptr<EagerPlace>> EagerInterpreter::PlaceOf(std::strin
 }
 
 absl::StatusOr<EagerTensorPtr> EagerInterpreter::Put(const HostValue& value, std::string_view devices) {
+  MGE_RETURN_IF_ERROR(runtime_->registry().FollowEnvironment());
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<EagerPlace> place, PlaceOf(devices));
   HostValue copy;
   if (place->pinned.device && value.kind == ValueKind::kTensor && value.tensor.dtype() != DType::kString) {
@@ -129,7 +130,9 @@ EagerTensorPtr EagerInterpreter::HostOperand(HostValue value) {
 absl::StatusOr<std::vector<EagerTensorPtr>> EagerInterpreter::Apply(const OperatorRequest& request,
                                                                     std::span<const EagerTensorPtr> inputs,
                                                                     std::string_view devices) {
+  MGE_RETURN_IF_ERROR(runtime_->registry().FollowEnvironment());
   auto call = std::make_shared<EagerCall>();
+  call->settings = runtime_->registry().snapshot();
   bool typed = true;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i]) continue;
@@ -154,7 +157,7 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerInterpreter::Apply(const Operat
     return Submit(std::move(call), RequestedOutputs(request), {}, inputs);
   }
   const std::vector<Operand> operands = OperandsOf(inputs);
-  absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(request, call->place->spec, operands);
+  absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(request, call->place->spec, operands, *call->settings);
   if (!op.ok()) return RefusedCall(op.status(), request.op, operands);
   call->op = *std::move(op);
   MGE_ASSIGN_OR_RETURN(const std::vector<ValueType> types, call->op->Infer(operands));
@@ -166,6 +169,7 @@ absl::StatusOr<std::vector<EagerTensorPtr>> EagerInterpreter::ApplyCreated(std::
                                                                            std::shared_ptr<EagerPlace> place,
                                                                            std::span<const EagerTensorPtr> inputs) {
   auto call = std::make_shared<EagerCall>();
+  call->settings = runtime_->registry().snapshot();
   call->op = std::move(op);
   call->place = std::move(place);
   bool typed = true;

@@ -195,12 +195,14 @@ absl::StatusOr<std::vector<ValueType>> EagerOperator::Infer(std::span<const Oper
 }
 
 absl::StatusOr<std::shared_ptr<Session>> EagerOperator::SessionOn(const std::shared_ptr<Runtime>& runtime,
-                                                                  const std::string& spec) {
+                                                                  const std::string& spec,
+                                                                  std::shared_ptr<const Snapshot> settings) {
   std::lock_guard lock(mutex_);
   if (session_) return session_;
   onnx::Model model;
   model.graph = graph_;
-  MGE_ASSIGN_OR_RETURN(session_, Session::Create(runtime, std::move(model), {.device = spec, .outputs_on_device = true}));
+  const SessionOptions options = {.device = spec, .snapshot = std::move(settings), .outputs_on_device = true};
+  MGE_ASSIGN_OR_RETURN(session_, Session::Create(runtime, std::move(model), options));
   return session_;
 }
 

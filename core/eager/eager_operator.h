@@ -77,8 +77,9 @@ class EagerOperator {
 
   // Returns the types of all outputs for the inputs of a call. Fails if the shapes violate the operator's rules.
   absl::StatusOr<std::vector<ValueType>> Infer(std::span<const Operand> operands);
-  // Returns the session on these devices, which is always the same list. Creates it at the first call.
-  absl::StatusOr<std::shared_ptr<Session>> SessionOn(const std::shared_ptr<Runtime>& runtime, const std::string& spec);
+  // Returns the session on these devices with these settings, which are always the same. Creates it at the first call.
+  absl::StatusOr<std::shared_ptr<Session>> SessionOn(const std::shared_ptr<Runtime>& runtime, const std::string& spec,
+                                                     std::shared_ptr<const Snapshot> settings);
 
   // Returns how to compute the gradients of the wanted inputs of a call from the outputs that have gradients. `host` are the
   // elements of those inputs of the call that are host operands, else nullptr: some rules need constants. Fails with

@@ -13,6 +13,7 @@
 #include "core/base/status.h"
 #include "core/base/tensor.h"
 #include "core/eager/eviction_policy.h"
+#include "core/env/snapshot.h"
 #include "core/graph/graph.h"
 #include "core/plugin/device.h"
 #include "core/plugin/devices.h"
@@ -121,6 +122,7 @@ struct EagerCall {
   std::unique_ptr<OperatorRequest> request;  // not null: `op` is chosen when the types of the inputs are known
   std::shared_ptr<EagerOperator> op;
   std::shared_ptr<EagerPlace> place;
+  std::shared_ptr<const Snapshot> settings;          // of the time of the call
   std::vector<std::shared_ptr<EagerValue>> inputs;   // nullptr: absent
   std::vector<std::shared_ptr<EagerValue>> outputs;  // empty once the call has been executed
   ComputingPath path;                                // set if the call is recorded; guarded by EagerStore::mutex

@@ -139,14 +139,15 @@ absl::Status EagerInterpreter::Resolve(EagerCall& call) {
     if (!call.inputs[i]) continue;
     operands[i] = {.given = true, .type = call.inputs[i]->type(), .host = call.inputs[i]->host_operand()};
   }
-  absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(*call.request, call.place->spec, operands);
+  absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(*call.request, call.place->spec, operands, *call.settings);
   if (!op.ok()) return RefusedCall(op.status(), call.request->op, operands);
   call.op = *std::move(op);
   return call.op->Infer(operands).status();
 }
 
 absl::StatusOr<std::vector<HostValue>> EagerInterpreter::RunCall(EagerCall& call) {
-  MGE_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, call.op->SessionOn(runtime_, call.place->spec));
+  MGE_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session,
+                       call.op->SessionOn(runtime_, call.place->spec, call.settings));
   if (options_.auto_drop) EvictToThreshold();
   absl::InlinedVector<HostValue, 4> inputs;
   {

@@ -42,7 +42,8 @@ class Key {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<EagerOperator>> OperatorCache::Find(const OperatorRequest& request, std::string_view devices,
-                                                                   std::span<const Operand> operands) {
+                                                                   std::span<const Operand> operands,
+                                                                   const Snapshot& settings) {
   Key key;
   key.text.reserve(256);
   key.Add(request.op);
@@ -50,6 +51,7 @@ absl::StatusOr<std::shared_ptr<EagerOperator>> OperatorCache::Find(const Operato
   key.Add(request.version);
   key.Add(request.outputs);
   key.Add(devices);
+  key.Add(settings.DynamicKey());
   key.Add(request.attrs.size());
   for (const auto& [name, value] : request.attrs) {
     key.Add(name);

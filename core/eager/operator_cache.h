@@ -20,9 +20,9 @@ class OperatorCache {
  public:
   static constexpr size_t kMaxOperators = 4096;
 
-  // Returns the operator of a call on these devices. Creates it if there is none. Fails like EagerOperator::Create().
+  // Returns the operator of a call on these devices with these settings. Creates it if there is none. Fails like EagerOperator::Create().
   absl::StatusOr<std::shared_ptr<EagerOperator>> Find(const OperatorRequest& request, std::string_view devices,
-                                                      std::span<const Operand> operands);
+                                                      std::span<const Operand> operands, const Snapshot& settings);
   size_t size() const;
   int64_t misses() const;
 

@@ -151,7 +151,10 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Load(std::shared_ptr<Runtime> 
 
 absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime> runtime, onnx::Model model,
                                                          const SessionOptions& options) {
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Snapshot> settings, runtime->registry().SnapshotWith(options.settings));
+  std::shared_ptr<const Snapshot> settings = options.snapshot;
+  if (!settings) {
+    MGE_ASSIGN_OR_RETURN(settings, runtime->registry().SnapshotWith(options.settings));
+  }
   if (!options.outputs.empty()) MGE_RETURN_IF_ERROR(SelectOutputs(options.outputs, model));
   MGE_ASSIGN_OR_RETURN(const Resolution found, runtime->ResolveDevice(options.device, *settings));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const PlanContext> context, MakePlanContext(*runtime, options, settings, found));

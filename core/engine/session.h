@@ -33,6 +33,8 @@ struct SessionOptions {
   int threads = 0;                        // 0: the number in the settings
   std::vector<std::string> skip = {};     // passes, rewrites and claims to skip, in addition to those of the settings
   std::vector<Assignment> settings = {};  // dynamic settings for this session only
+  // Not null: the values of all settings, instead of the runtime's and of `settings`.
+  std::shared_ptr<const Snapshot> snapshot = nullptr;
   std::vector<std::string> outputs = {};  // values of the model to compute; empty: the model's outputs
   bool outputs_on_device = false;         // runs create outputs in the memory of the session's first device with queues
   bool training = false;                  // the model is a training step (core/train): engine.bulk_train applies

@@ -60,4 +60,14 @@ Environment CaptureEnvironment() {
   return out;
 }
 
+bool EnvironmentWatch::Changed() {
+  size_t known = 0;
+  bool same = !seen_.empty() && seen_[known++] == environ;
+  for (char** entry = environ; same && entry && *entry; ++entry) same = known < seen_.size() && seen_[known++] == *entry;
+  if (same && known == seen_.size()) return false;
+  seen_ = {environ};
+  for (char** entry = environ; entry && *entry; ++entry) seen_.push_back(*entry);
+  return true;
+}
+
 }  // namespace mge

@@ -30,4 +30,18 @@ std::string StateDirectory(const Environment& environment);
 // (AT_SECURE). Must not run while another thread calls setenv().
 Environment CaptureEnvironment();
 
+// Finds out whether the process's variables have changed, by the addresses of their texts: setenv() and unsetenv() replace
+// them. Does not see a text that a program overwrites where it lies. Like CaptureEnvironment(), must not run while another
+// thread calls setenv().
+class EnvironmentWatch {
+ public:
+  // Returns whether something changed since the last call; true at the first call.
+  bool Changed();
+  // Makes the next call of Changed() return true.
+  void Forget() { seen_.clear(); }
+
+ private:
+  std::vector<const void*> seen_;  // the list of variables, then its entries
+};
+
 }  // namespace mge

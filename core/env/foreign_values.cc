@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/env/setting_text.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
@@ -12,8 +13,17 @@ constexpr std::string_view kStaticMemory = "0, 1, 2, 3, 4";
 constexpr ForeignValues kForeignValues[] = {
     {"MXNET_ENGINE_TYPE", "NaiveEngine, ThreadedEngine, ThreadedEnginePerDevice", ""},
     {"MXNET_GPU_MEM_POOL_TYPE", "Naive, Round, Unpooled", "Naive"},
-    {"MXNET_CUDNN_AUTOTUNE_DEFAULT", "0, 1, 2", ""},
-    {"MEGENGINE_EXECUTION_STRATEGY", "HEURISTIC, PROFILE, REPRODUCEABLE, OPTIMIZED", ""},
+    {"MXNET_CUDNN_AUTOTUNE_DEFAULT", "0, 1, 2", "1"},
+    {"MEGENGINE_EXECUTION_STRATEGY", "HEURISTIC, PROFILE, REPRODUCEABLE, OPTIMIZED", "HEURISTIC"},
+    {"MXNET_EXEC_NUM_TEMP", "", "1"},
+    {"MXNET_GPU_MEM_POOL_RESERVE", "", "5"},
+    {"MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "", "1"},
+    {"MXNET_MKLDNN_ENABLED", "", "1"},
+    {"MXNET_CPU_NNPACK_NTHREADS", "", "4"},
+    {"MXNET_CPU_PARALLEL_COPY_SIZE", "", "200000"},
+    {"MXNET_USE_OPERATOR_TUNING", "", "1"},
+    {"MXNET_ENABLE_OPERATOR_TUNING", "", "1"},
+    {"MXNET_USE_NUM_CORES_OPERATOR_TUNING", "", "-1"},
     {"MEGENGINE_LOGGING_LEVEL", "DEBUG, INFO, WARNING, ERROR", "INFO"},
     {"RUNTIME_OVERRIDE_LOG_LEVEL", "0, 1, 2, 3, 4", "3"},
     {"MEGENGINE_HOST_COMPUTE", "0, 1", "1"},
@@ -22,7 +32,7 @@ constexpr ForeignValues kForeignValues[] = {
     {"MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN", "", "15"},
     {"MGE_FASTRUN_CACHE_DIR", "", "~/.cache/megengine/persistent_cache"},
     {"MXNET_GLUON_REPO", "", "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"},
-    {"MXNET_MKLDNN_CACHE_NUM", "", "", "-1"},
+    {"MXNET_MKLDNN_CACHE_NUM", "", "-1", "-1"},
     {"MGB_CONV_PROFILING_TIMEOUT", "", "", "0"},
     {"MEGENGINE_DTR_EVICTION_THRESHOLD", "", "", "0"},
     {"MGB_JIT_BACKEND", "NVRTC", ""},
@@ -78,6 +88,11 @@ std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::
   }
   std::string text = FormatSetting(row, value);
   return !page.word.empty() && text == row.word ? std::string(page.word) : text;
+}
+
+std::string DefaultTextFor(const SettingRow& row, const SettingValue& default_value, std::string_view name) {
+  if (!row.unset.empty()) return std::string(row.unset);
+  return row.sets.empty() ? ValueTextFor(row, default_value, name) : fmt::format("that of {}", row.sets);
 }
 
 std::string_view PageDefault(std::string_view name) { return PageOf(name).page_default; }

@@ -33,6 +33,9 @@ std::string AllowedTextFor(const SettingRow& row, std::string_view name);
 // Returns a value in the spelling of the page of `name`, or in ours.
 std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::string_view name);
 
+// Returns the default in the spelling of the page of `name`, or in ours; or what holds where the setting is not set.
+std::string DefaultTextFor(const SettingRow& row, const SettingValue& default_value, std::string_view name);
+
 // Returns the default on the page of `name` if ours differs, else "".
 std::string_view PageDefault(std::string_view name);
 

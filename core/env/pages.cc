@@ -130,7 +130,8 @@ std::string SettingsMarkdown() {
       std::string names = Code(VariableOf(row.key));
       for (std::string_view alias : Words(row.aliases)) names += ", " + Code(alias);
       out += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", Code(row.key), names, TypeName(row.type),
-                         Code(Default(row)), Cell(AllowedWithUnit(row)), WhenText(row), Cell(row.doc));
+                         Code(DefaultTextFor(row, DefaultOf(row), row.key)), Cell(AllowedWithUnit(row)), WhenText(row),
+                         Cell(row.doc));
     }
   }
   out += KernelChoiceTables();
@@ -143,7 +144,7 @@ std::string SettingsMarkdown() {
   for (const SettingRow& row : kSettings) {
     const std::vector<std::string_view> aliases = Words(row.aliases);
     for (const ForeignName& f : ForeignNamesOf(VariableOf(row.key), {aliases.begin(), aliases.end()})) {
-      std::string default_value = Code(ValueTextFor(row, DefaultOf(row), f.name));
+      std::string default_value = Code(DefaultTextFor(row, DefaultOf(row), f.name));
       if (const std::string_view page = PageDefault(f.name); !page.empty()) {
         default_value += fmt::format("{}page: {}", default_value.empty() ? "" : "; ", Code(page));
       }

@@ -74,6 +74,10 @@ absl::StatusOr<std::unique_ptr<Registry>> Registry::Create(Sources sources, Logg
   state.call = Statements(std::move(sources.call));
   state.command_line = Statements(std::move(sources.command_line));
   state.environment = Statements(std::move(sources.environment.variables));
+  if (sources.follows_environment) {
+    state.watch.emplace();
+    state.watch->Changed();
+  }
 
   // Read the log level and the strict mode first: they apply while the other settings are read.
   MGE_RETURN_IF_ERROR(state.ReadConfigFiles(std::move(sources.config_files), logger));
@@ -183,6 +187,28 @@ absl::Status Registry::Set(std::string_view name, std::string_view text) {
   return absl::OkStatus();
 }
 
+absl::Status Registry::FollowEnvironment() {
+  std::lock_guard lock(mutex_);
+  State& state = *state_;
+  if (!state.watch || !state.watch->Changed()) return absl::OkStatus();
+  std::vector<SettingValue> before;
+  for (const Entry& entry : state.entries) before.push_back(entry.Slot().value);
+  absl::Status status = state.TakeNewEnvironment(CaptureEnvironment(), logger_);
+  if (status.ok()) status = CheckNames({}, "");
+  if (!status.ok()) {
+    state.watch->Forget();
+    return status;
+  }
+  state.Publish();
+  for (size_t i = 0; i < before.size(); ++i) {
+    const Entry& entry = state.entries[i];
+    SettingValue value = entry.Slot().value;
+    if (entry.owner == kCoreOwner || !tell_backend_ || value == before[i]) continue;
+    tell_backend_(entry.owner, entry.row.key, PlainText(entry.row, value));
+  }
+  return absl::OkStatus();
+}
+
 void Registry::set_tell_backend(NotifyBackend tell) {
   std::lock_guard lock(mutex_);
   tell_backend_ = std::move(tell);
@@ -249,10 +275,11 @@ std::vector<SettingInfo> Registry::List() const {
   std::vector<SettingInfo> list;
   for (const Entry& entry : state_->entries) {
     SettingSlot slot = entry.Slot();
+    const std::string usual = DefaultTextFor(entry.row, entry.default_value, entry.row.key);
     std::vector<ForeignUse> foreign;
     for (ForeignName& f : ForeignNamesOf(entry.variable, entry.aliases)) {
       const std::string name = f.name;
-      foreign.push_back({std::move(f), AllowedTextFor(entry.row, name), ValueTextFor(entry.row, entry.default_value, name),
+      foreign.push_back({std::move(f), AllowedTextFor(entry.row, name), DefaultTextFor(entry.row, entry.default_value, name),
                          std::string(PageDefault(name))});
     }
     list.push_back({.key = std::string(entry.row.key),
@@ -260,8 +287,8 @@ std::vector<SettingInfo> Registry::List() const {
                     .aliases = entry.aliases,
                     .foreign = std::move(foreign),
                     .type = std::string(TypeName(entry.row.type)),
-                    .default_value = FormatSetting(entry.row, entry.default_value),
-                    .value = FormatSetting(entry.row, slot.value),
+                    .default_value = usual,
+                    .value = entry.Highest() ? FormatSetting(entry.row, slot.value) : usual,
                     .origin = slot.origin.Describe(),
                     .allowed = AllowedTextFor(entry.row, slot.origin.detail),
                     .unit = std::string(entry.row.unit),

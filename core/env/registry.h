@@ -43,6 +43,8 @@ struct Sources {
   std::vector<Assignment> command_line = {};
   std::vector<std::string> config_files = {};  // from --config; if not empty, MGE_CONFIG is ignored
   Environment environment = {};
+  // True: `environment` is the process's, and FollowEnvironment() reads it again.
+  bool follows_environment = false;
 };
 
 // A setting that a backend declares. Its default and its limits are parsed like a user's text.
@@ -115,6 +117,12 @@ class Registry {
 
   // Fixes the first-set settings: Set() fails for them afterwards.
   void MarkRead();
+
+  // Reads the dynamic settings again if the process's variables have changed and the sources say so. First-set settings stay,
+  // even if their variables changed. Fails like Create() for a bad value, and like CheckUnknown() for a new unknown name; then
+  // no setting changes, and the next call fails again. Called by functions of the API, on the application's thread, since the C
+  // library lets no other thread call setenv() meanwhile.
+  absl::Status FollowEnvironment();
 
   // Sets a value by call. An empty text removes the value that an earlier call set. The value
   // applies to sessions and plans that are created later. A setting of a backend that has not been

@@ -113,6 +113,34 @@ absl::Status Registry::State::TakeEnvironment(Entry& entry, const Logger& logger
   return absl::OkStatus();
 }
 
+absl::Status Registry::State::TakeNewEnvironment(Environment now, const Logger& logger) {
+  constexpr size_t kEnvironment = static_cast<size_t>(Source::kEnvironment);
+  const auto before = std::exchange(environment, {});
+  for (auto& variable : now.variables) {
+    const Entry* entry = Find(variable.first);
+    // A name that was reported as unknown is not reported again.
+    const bool reported = !entry && std::ranges::any_of(before, [&](const auto& statement) {
+      return statement.taken && statement.what.first == variable.first;
+    });
+    environment.push_back({std::move(variable), reported || (entry && entry->read)});
+  }
+  std::vector<std::pair<Entry*, std::optional<Assigned>>> values;
+  absl::Status status;
+  for (Entry& entry : entries) {
+    if (entry.read) continue;
+    values.emplace_back(&entry, std::exchange(entry.assigned[kEnvironment], std::nullopt));
+    status = TakeEnvironment(entry, logger);
+    const auto& option = entry.assigned[static_cast<size_t>(Source::kCall)];
+    if (status.ok() && option)
+      status = CheckOneSource(entry, *option, entry.row.key, FormatSetting(entry.row, option->value));
+    if (!status.ok()) break;
+  }
+  if (status.ok()) return status;
+  for (auto& [entry, value] : values) entry->assigned[kEnvironment] = std::move(value);
+  environment = before;
+  return status;
+}
+
 absl::Status Registry::State::TakeConfig(Entry& entry) {
   for (auto& [item, taken] : config) {
     if (taken || item.key != entry.row.key) continue;

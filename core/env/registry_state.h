@@ -80,6 +80,8 @@ struct Registry::State {
   std::vector<Statement<std::pair<std::string, std::string>>> environment;
   std::vector<Statement<ConfigItem>> config;
 
+  std::optional<EnvironmentWatch> watch;  // present if the settings follow the process's variables
+
   std::string home;  // for `~` in paths; empty if unknown
   bool strict = false;
   bool marked_read = false;
@@ -97,6 +99,9 @@ struct Registry::State {
 
   // Reads the setting's values from all sources.
   absl::Status TakeAll(Entry& entry, const Logger& logger);
+
+  // Takes the settings that are not fixed from the process's variables as they are now. On error nothing changes.
+  absl::Status TakeNewEnvironment(Environment now, const Logger& logger);
 
   // Gives a backend's setting the values of the core's setting that names it (Setting::sets), if there is one. Values that
   // the backend's setting has from a source stay.

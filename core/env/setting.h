@@ -87,6 +87,7 @@ struct SettingRow {
   std::string_view aliases = {};
   std::string_view instead = {};
   std::string_view sets = {};
+  std::string_view unset = {};
   bool one_source = false;
   bool unstable = false;
 };
@@ -172,6 +173,9 @@ struct Setting {
   // The key of a backend's setting of the same type, which takes this setting's value. From one source, the value for the
   // backend's own name wins.
   std::string_view sets = {};
+  // What holds if no source sets the value, if that is not what the default says: lists show it instead of the default. Without
+  // it, that of a setting with `sets` is the value of the backend's setting.
+  std::string_view unset = {};
   // A variable and an option (of the command line, a call or a session) with different values are an error. Otherwise the
   // option wins.
   bool one_source = false;
@@ -195,6 +199,7 @@ struct Setting {
             .aliases = aliases,
             .instead = instead,
             .sets = sets,
+            .unset = unset,
             .one_source = one_source,
             .unstable = unstable};
   }

@@ -120,6 +120,7 @@ inline constexpr Setting<int64_t> kPlanWorkspaces = {
         "CPU. Otherwise the kernels of a CPU run one after another. Unless this setting is set, a plan uses as many queues "
         "as make it faster.",
     .aliases = "MXNET_EXEC_NUM_TEMP",
+    .unset = "as many queues as make it faster",
 };
 inline constexpr Setting<bool> kPlanHostCompute = {
     .key = "plan.host_compute",
@@ -164,6 +165,7 @@ inline constexpr Setting<Flags<Strategy>> kSelectStrategy = {
         "profile_reproducible.",
     .aliases = "MEGENGINE_EXECUTION_STRATEGY",
     .instead = "set_execution_strategy",
+    .unset = "the backend's",
 };
 inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
     .key = "select.gpu_conv_autotune",
@@ -175,6 +177,7 @@ inline constexpr Setting<ConvAutotune> kSelectConvAutotune = {
         "within select.workspace_bytes, or by times alone (fastest). Has an effect only if it is set, and then replaces "
         "select.strategy for them, except that `reproducible` forbids times.",
     .aliases = "MXNET_CUDNN_AUTOTUNE_DEFAULT",
+    .unset = "that of select.strategy",
 };
 inline constexpr Setting<ByteCount> kSelectWorkspaceBytes = {
     .key = "select.workspace_bytes",
@@ -301,6 +304,7 @@ inline constexpr Setting<int64_t> kMemoryGpuReserve = {
         "Share of a GPU's memory that stays free, if this setting or memory.gpu_pool is set. To keep it free, the pool "
         "releases cached blocks before it allocates more.",
     .aliases = "MXNET_GPU_MEM_POOL_RESERVE",
+    .unset = "0, or 5 with memory.gpu_pool",
 };
 inline constexpr Setting<int64_t> kMemoryRoundCutoff = {
     .key = "memory.gpu_round_linear_cutoff",

@@ -159,6 +159,7 @@ inline constexpr Setting<bool> kLogStorageFallback = {
         "Logs, at the level info and each message once per runtime, that an operator runs on another device than the first "
         "one, by the reference evaluator or on a converted layout, and that a sparse tensor was made dense.",
     .aliases = "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
+    .unset = "true, at the level info",
 };
 inline constexpr Setting<Path> kLibraryPath = {
     .key = "library.path",

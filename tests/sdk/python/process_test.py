@@ -143,5 +143,29 @@ class Forks(ProgramTest):
                      "0 (1, 10)\n", device="virtual0", times=3)
 
 
+class ChangedVariables(ProgramTest):
+    def test_hold_for_later_sessions_and_operators(self):
+        self.program("""
+from mge import eager
+def cast():
+    return int(eager.ops.Cast(eager.tensor(np.float32([300])), to=2).numpy()[0])
+print(cast())
+os.environ["MGE_NUMERICS_CAST"] = "wrap"
+print(cast(), mge.default_runtime().get("numerics.cast"))
+os.environ["MGE_NUMERICS_CAST"] = "round"
+try:
+    mge.Session(MODEL)
+except mge.InvalidError as error:
+    print(error.title)
+del os.environ["MGE_NUMERICS_CAST"]
+mge.Session(MODEL)
+print(cast(), mge.default_runtime().get("numerics.cast"))
+""".replace("MODEL", repr(str(MODEL))), """255
+44 wrap
+MGE_NUMERICS_CAST = "round" is not one of saturate, wrap
+255 saturate
+""", times=1)
+
+
 if __name__ == "__main__":
     unittest.main()
