@@ -50,7 +50,10 @@ CLASSES = {
     mge.Session: (closed_sessions, SESSION_CALLS),
     mge.Trainer: (lambda: closed(mge.Trainer(MODEL)), {
         **SESSION_CALLS, "step": lambda t: t.step(image=IMAGE, labels=np.array([1]), learning_rate=0.1),
-        "parameters": lambda t: t.parameters, "save": lambda t: t.save("/tmp/x.onnx")}),
+        "evaluate": lambda t: t.evaluate(image=IMAGE, labels=np.array([1])), "evaluation": lambda t: t.evaluation,
+        "parameters": lambda t: t.parameters, "save": lambda t: t.save("/tmp/x.onnx"),
+        "save_checkpoint": lambda t: t.save_checkpoint("/tmp/x.ckpt"),
+        "load_checkpoint": lambda t: t.load_checkpoint("/tmp/x.ckpt")}),
     mge.Runtime: (lambda: closed(mge.Runtime()), {
         "set": lambda r: r.set("seed", 1), "get": lambda r: r.get("seed"),
         "set_default_device": lambda r: r.set_default_device("cpu0"),
