@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
-#include <numbers>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -17,6 +16,7 @@
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 #include "mge/optimizers.hpp"
+#include "mge/schedules.hpp"
 
 namespace mge::cli {
 namespace {
@@ -61,15 +61,11 @@ std::string EffectsOfDecay() {
   return fmt::format("{}", fmt::join(out, ", "));
 }
 
-// Returns the learning rate at a part of the training from 0 to 1.
-double RateAt(const TrainOptions& o, double part) {
-  const double rate = o.FirstRate();
-  if (part < o.warmup) return rate * part / o.warmup;
-  const double rest = (part - o.warmup) / (1 - o.warmup);
-  if (o.schedule == "cosine") return rate * 0.5 * (1 + std::cos(std::numbers::pi * rest));
-  if (o.schedule == "linear") return rate * (1 - rest);
-  if (o.schedule == "step") return rate * std::pow(o.step_factor, std::floor(rest * static_cast<double>(o.step_count + 1)));
-  return rate;
+// Returns "constant: always the learning rate; ...".
+std::string SchedulesText() {
+  std::vector<std::string> out;
+  for (const ScheduleRow& row : kSchedules) out.push_back(fmt::format("{}: {}", row.name, row.doc));
+  return fmt::format("{}", fmt::join(out, "; "));
 }
 
 double LossOf(const Tensor& t) { return t.dtype() == MGE_DTYPE_F64 ? t.data<double>()[0] : t.data<float>()[0]; }
@@ -80,6 +76,7 @@ struct Training {
   const TrainOptions& o;
   const TrainingData& data;
   Session& session;
+  const Schedule schedule;
   std::optional<TrainCheckpoints> checkpoints = {};
   TrainingProgress progress = {};
 
@@ -93,7 +90,7 @@ Status TrainEpoch(Training& t, std::span<const int64_t> order) {
   while (p.examples_done < t.data.examples()) {
     const int64_t size = std::min(t.o.batch, t.data.examples() - p.examples_done);
     const double part = static_cast<double>(p.epoch * t.data.examples() + p.examples_done) / total;
-    const auto rate = static_cast<float>(RateAt(t.o, part));
+    const auto rate = static_cast<float>(t.schedule.At(part));
     std::vector<Tensor> batch, outputs;
     const auto numbers = order.subspan(static_cast<size_t>(p.examples_done), static_cast<size_t>(size));
     if (Status s = t.data.Batch(numbers, &batch); !s.ok()) return s;
@@ -315,7 +312,8 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
         "token_cross_entropy if it is the last one");
   }
 
-  Training training = {globals, o, data, session};
+  const Schedule schedule = {o.schedule, o.FirstRate(), o.warmup, o.step_factor, o.step_count};
+  Training training = {globals, o, data, session, schedule};
   training.progress.seed = o.seed;
   training.progress.batch = o.batch;
   training.progress.examples = data.examples();
@@ -405,11 +403,9 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .ValueName("NAME");
   app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames()));
   app.Add("--learning-rate", o->learning_rate, fmt::format("The learning rate; 0: {}", UsualRates())).Between(0, 1e6);
-  app.Add("--schedule", o->schedule,
-          "The learning rate over time: constant; cosine, which falls to 0 along half a wave; linear, which falls to 0; "
-          "step, which is "
-          "multiplied by --step-factor --step-count times at equal distances")
-      .OneOf({"constant", "cosine", "linear", "step"});
+  std::vector<std::string> schedules;
+  for (const ScheduleRow& row : kSchedules) schedules.emplace_back(row.name);
+  app.Add("--schedule", o->schedule, "The learning rate over time. " + SchedulesText()).OneOf(schedules);
   app.Add("--warmup", o->warmup, "The part of the training, from 0 to 0.9, in which the learning rate rises from 0")
       .Between(0, 0.9);
   app.Add("--step-factor", o->step_factor, "For --schedule step").Between(0, 1);

@@ -245,13 +245,14 @@ TEST_F(Train, RefusesLabelsThatAreNoClassesIfAsked) {
 TEST_F(Train, ChangesTheRateByItsScheduleAndWarmup) {
   const std::string line = std::string("train ") + kDigits + kData + " --batch 8 --epochs 2 --json --threads 1";
   std::set<double> losses;
-  for (const char* schedule : {"", " --schedule linear", " --schedule cosine", " --schedule step --step-factor 0.5",
-                               " --schedule step --step-count 1", " --warmup 0.5", " --schedule linear --warmup 0.1"}) {
+  for (const char* schedule :
+       {"", " --schedule linear", " --schedule cosine", " --schedule step --step-factor 0.5",
+        " --schedule step --step-count 1", " --warmup 0.5", " --schedule linear --warmup 0.1", " --schedule one_cycle"}) {
     const Outcome o = Mge(line + schedule);
     ASSERT_EQ(o.code, 0) << o.err;
     losses.insert(nlohmann::json::parse(o.out)["epochs"][1]["loss"].get<double>());
   }
-  EXPECT_EQ(losses.size(), 7u);
+  EXPECT_EQ(losses.size(), 8u);
   EXPECT_THAT(Mge(line + " --schedule linear --step-count 3").err, HasSubstr("need --schedule step"));
 }
 
