@@ -38,22 +38,22 @@ Argument Argument::Between(double least, double most) {
 }
 
 Argument Arguments::Add(const std::string& name, std::string& to, const std::string& doc) {
-  return Argument(app_->add_option(name, to, doc));
+  return Argument(app_->add_option(name, to, doc)->capture_default_str());
 }
 Argument Arguments::Add(const std::string& name, std::vector<std::string>& to, const std::string& doc) {
   return Argument(app_->add_option(name, to, doc));
 }
 Argument Arguments::Add(const std::string& name, int& to, const std::string& doc) {
-  return Argument(app_->add_option(name, to, doc));
+  return Argument(app_->add_option(name, to, doc)->capture_default_str());
 }
 Argument Arguments::Add(const std::string& name, int64_t& to, const std::string& doc) {
-  return Argument(app_->add_option(name, to, doc));
+  return Argument(app_->add_option(name, to, doc)->capture_default_str());
 }
 Argument Arguments::Add(const std::string& name, uint64_t& to, const std::string& doc) {
-  return Argument(app_->add_option(name, to, doc));
+  return Argument(app_->add_option(name, to, doc)->capture_default_str());
 }
 Argument Arguments::Add(const std::string& name, double& to, const std::string& doc) {
-  return Argument(app_->add_option(name, to, doc));
+  return Argument(app_->add_option(name, to, doc)->capture_default_str());
 }
 Argument Arguments::Add(const std::string& name, std::optional<double>& to, const std::string& doc) {
   return Argument(app_->add_option(name, to, doc));

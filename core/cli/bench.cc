@@ -198,7 +198,8 @@ class Benchmark {
     mge_memory_facts before = {};
     if (Status s = session_.Memory().MoveTo(before); !s.ok()) return Report(globals_, s);
     const auto start = Clock::now();
-    Progress progress(globals_, "running", static_cast<size_t>(std::max<int64_t>(o_.runs, 1)));
+    Progress progress = o_.runs > 0 ? Progress(globals_, "running", static_cast<size_t>(o_.runs))
+                                    : Progress(globals_, "running", std::chrono::duration<double>(o_.seconds));
     while (o_.runs > 0 ? static_cast<int64_t>(us_.size()) < o_.runs
                        : us_.size() < 5 || (Ms(Clock::now() - start) < o_.seconds * 1000 && us_.size() < 1000000)) {
       const auto t = Clock::now();

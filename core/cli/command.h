@@ -17,6 +17,7 @@ namespace mge::cli {
 struct Globals {
   bool json = false;
   bool quiet = false;
+  std::string color = "auto";  // --color: see SetColor()
   std::string device;
   int threads = 0;
   std::string data_folder;                // --data-folder: of the models' external data
@@ -54,6 +55,8 @@ Action DeclareSdk(Arguments app, const Globals& globals);
 Action DeclareHelp(Arguments app, const Globals& globals);
 Action DeclareVersion(Arguments app, const Globals& globals);
 
-int PrintVersion(const Globals& globals);
+int PrintVersion(const Globals& globals, bool verbose);
+// Prints the help of the command with these words, of all for none. `root` is the parsed command line.
+int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vector<std::string>& topic);
 
 }  // namespace mge::cli

@@ -11,11 +11,19 @@
 #include <utility>
 
 #include "core/base/status.h"
+#include "core/cli/terminal.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
 
 namespace {
+
+// Prints "mge: " and an error to stderr; its number, at the beginning, is red on a terminal.
+void PrintError(std::string_view text) {
+  const size_t end = text.find(']') == std::string_view::npos ? 0 : text.find(']') + 1;
+  const std::string head = end ? Styled(stderr, Style::kRed, text.substr(0, end)) : "";
+  std::fputs(fmt::format("mge: {}{}\n", head, text.substr(end)).c_str(), stderr);
+}
 
 // Prints the reference to the error's page and, with --json, the error. Returns the exit code.
 int Finish(const Globals& globals, int id, int exit_code, std::string_view title, const ErrorParts& parts, bool more) {
@@ -36,23 +44,23 @@ int Finish(const Globals& globals, int id, int exit_code, std::string_view title
 
 int Report(const Globals& globals, const Status& status) {
   if (status.ok()) return kExitOk;
-  std::fprintf(stderr, "mge: %s\n", std::string(status.text()).c_str());
+  PrintError(status.text());
   return Finish(globals, status.id(), status.exit_code(), status.title(),
                 {std::string(status.what()), std::string(status.where()), std::string(status.fix())}, true);
 }
 
 int Report(const Globals& globals, const absl::Status& status) {
   if (status.ok()) return kExitOk;
-  std::fprintf(stderr, "mge: %s\n", FormatError(status).c_str());
+  PrintError(FormatError(status));
   ErrorParts parts = PartsOf(status);
   parts.fix = FixOf(status);
   return Finish(globals, ErrorId(status), ExitCode(KindOf(status)), ErrorTitle(status), parts, true);
 }
 
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix) {
-  std::string text = fmt::format("mge: error[E{:04d}] {}\n", errors::kUsage.id, Escape(title));
-  if (!fix.empty()) text += fmt::format("  fix:   {}\n", Escape(fix));
-  std::fputs(text.c_str(), stderr);
+  std::string text = fmt::format("error[E{:04d}] {}", errors::kUsage.id, Escape(title));
+  if (!fix.empty()) text += fmt::format("\n  fix:   {}", Escape(fix));
+  PrintError(text);
   return Finish(globals, errors::kUsage.id, kExitUsage, title, {.where = "command line", .fix = std::string(fix)}, false);
 }
 
@@ -166,6 +174,7 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
     widths.resize(std::max(widths.size(), row.size()), 0);
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
   }
+  const size_t columns = OutputColumns();
   std::string out;
   for (const auto& row : rows) {
     std::string line;
@@ -173,7 +182,8 @@ std::string Table(const std::vector<std::vector<std::string>>& rows) {
       line += Escape(row[i]);
       if (i + 1 < row.size()) line += std::string(widths[i] + 2 - std::min(row[i].size(), widths[i]), ' ');
     }
-    out += line + "\n";
+    line = CutLine(line, columns);
+    out += (out.empty() ? Styled(stdout, Style::kBold, line) : line) + "\n";
   }
   return out;
 }
@@ -184,6 +194,11 @@ Progress::Progress(const Globals& globals, std::string text, size_t total)
       total_(total),
       begin_(std::chrono::steady_clock::now()),
       last_(begin_) {}
+
+Progress::Progress(const Globals& globals, std::string text, std::chrono::duration<double> seconds)
+    : Progress(globals, std::move(text), 0) {
+  seconds_ = seconds.count();
+}
 
 Progress::~Progress() {
   if (shown_) std::fprintf(stderr, "\r%*s\r", 78, "");
@@ -196,7 +211,11 @@ void Progress::Step(size_t done) {
   last_ = now;
   shown_ = true;
   double elapsed = std::chrono::duration<double>(now - begin_).count();
-  double left = done ? elapsed / static_cast<double>(done) * static_cast<double>(total_ - done) : 0;
+  if (total_ == 0) {
+    std::fprintf(stderr, "\r%s %zu, %.0f s left ", text_.c_str(), done, std::max(0.0, seconds_ - elapsed));
+    return;
+  }
+  double left = done ? elapsed / static_cast<double>(done) * static_cast<double>(total_ - std::min(done, total_)) : 0;
   std::fprintf(stderr, "\r%s %zu/%zu, %.0f s left ", text_.c_str(), done, total_, left);
 }
 

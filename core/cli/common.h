@@ -59,13 +59,17 @@ std::string Text(const Json& value);         // a string without quotes, any oth
 // Wraps a text into lines of at most 100 characters, each indented by `indent` blanks and ended by a line break.
 std::string Wrapped(std::string_view text, size_t indent);
 
-// Formats a table with aligned columns. The first row is the head.
+// Formats a table with aligned columns for stdout. The first row is the head. On a terminal, long lines are cut with "…".
 std::string Table(const std::vector<std::vector<std::string>>& rows);
 
-// Shows the progress "text 12/345" of a long operation on stderr. Shows nothing if stderr is not a terminal or with --quiet.
+// Shows the progress "text 12/345, 6 s left" of a long operation on stderr. Shows nothing if stderr is not a terminal or with
+// --quiet.
 class Progress {
  public:
+  // The operation has `total` steps.
   Progress(const Globals& globals, std::string text, size_t total);
+  // The operation ends after `seconds`, however many steps it has done.
+  Progress(const Globals& globals, std::string text, std::chrono::duration<double> seconds);
   ~Progress();
   void Step(size_t done);
 
@@ -73,7 +77,8 @@ class Progress {
   bool on_;
   bool shown_ = false;
   std::string text_;
-  size_t total_;
+  size_t total_ = 0;    // 0: `seconds_` decides
+  double seconds_ = 0;  // the length of the operation
   std::chrono::steady_clock::time_point begin_, last_;
 };
 

@@ -38,8 +38,12 @@ void ForEach(const CommandRow& command, const Visit& visit) {
   for (const CommandRow& c : command.commands) ForEach(c, visit);
 }
 
+// Usual names of devices. Those of this machine are not known while a user types.
+constexpr char kDevices[] = "cpu0 gpu0 gpu1 cuda0 rocm0 virtual0 host";
+
 std::string BashAction(const OptionRow& o) {
   if (!o.choices.empty()) return fmt::format("_mge_words '{}'", Joined(o.choices));
+  if (o.value == "DEVICE") return fmt::format("_mge_words '{}'", kDevices);
   if (o.value == "FILE" || o.value == "NAME=FILE") return "_mge_paths -f";
   if (o.value == "FOLDER") return "_mge_paths -d";
   return ":";
@@ -47,6 +51,7 @@ std::string BashAction(const OptionRow& o) {
 
 std::string ZshAction(const OptionRow& o) {
   if (!o.choices.empty()) return fmt::format("({})", Joined(o.choices));
+  if (o.value == "DEVICE") return fmt::format("({})", kDevices);
   if (o.value == "FILE" || o.value == "NAME=FILE") return "_files";
   if (o.value == "FOLDER") return "_files -/";
   return " ";
@@ -176,6 +181,8 @@ std::string FishCompletion(const CommandRow& root) {
       if (!o.names.empty() && !o.value.empty()) line += " -r";
       if (!o.choices.empty()) {
         line += fmt::format(" -a '{}'", Joined(o.choices));
+      } else if (o.value == "DEVICE") {
+        line += fmt::format(" -a '{}'", kDevices);
       } else if (o.value == "FILE" || o.value == "NAME=FILE") {
         line += " -F";
       } else if (o.value == "FOLDER") {

@@ -177,7 +177,10 @@ std::string RenderReport(const Json& report) {
       out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
       add("fix:", d["fix"]);
     }
-    if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) out += "  it has no device\n";
+    if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) {
+      out += "  it has no device\n";
+      if (f["name"] == "virtual") add("fix:", "set MGE_VIRTUAL_DEVICES=1 for a device in software");
+    }
     add("warn:", f["warning"]);
     add("why:", f["reason"], fmt::format(" ({})", Text(f["code"])));
     add("fix:", f["fix"]);

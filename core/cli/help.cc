@@ -47,6 +47,7 @@ Json CommandJson(const CommandRow& command) {
                        {"argument", o.place},
                        {"value", o.value},
                        {"allowed", o.allowed},
+                       {"default", o.usual},
                        {"doc", o.doc},
                        {"required", o.required},
                        {"repeats", o.repeats}});
@@ -90,6 +91,8 @@ int HelpOnErrors(const Globals& globals) {
   return kExitOk;
 }
 
+}  // namespace
+
 int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vector<std::string>& topic) {
   const CommandRow table = ReadOptionTable(root);
   std::string path = fmt::format("{}", fmt::join(topic, " "));
@@ -111,10 +114,15 @@ int HelpOnCommand(const Globals& globals, const CLI::App& root, const std::vecto
   return kExitOk;
 }
 
+namespace {
+
 int RunHelp(const Globals& globals, const CLI::App& root, const HelpOptions& o) {
   for (const Page& page : kPages) {
     if (o.format != page.name) continue;
     if (!o.topic.empty()) return ReportUsage(globals, "--format prints a page of all commands", "omit the topic");
+    if (globals.json) {
+      return ReportUsage(globals, fmt::format("--format {} prints no JSON", o.format), "omit --json, or --format");
+    }
     Print(page.make(ReadOptionTable(root)));
     return kExitOk;
   }

@@ -8,6 +8,7 @@
 #include "core/cli/common.h"
 #include "core/cli/option_table.h"
 #include "core/cli/removed_options.h"
+#include "core/cli/terminal.h"
 #include "core/cli/unexpected.h"
 #include "fmt/format.h"
 
@@ -35,14 +36,15 @@ constexpr Command kCommands[] = {
     {"profile", "Shows the time of each step and of each type of operator in a run.", DeclareProfile,
      "mge profile model.onnx\nmge profile model.onnx --shape x=1x3x48x320 --threads 2"},
     {"plan", "Shows the plan of a model: fusions, kernels, layouts; --why adds the reasons.", DeclarePlan,
-     "mge plan model.onnx --why --measure\nmge plan model.onnx --skip cpu.elementwise_chain"},
+     "mge plan model.onnx --why --measure\nmge plan model.onnx --measure --html plan.html\nmge plan model.onnx --skip "
+     "cpu.elementwise_chain"},
     {"memory", "Compares planned with measured memory; shows the largest buffers, or what several models need.",
      DeclareMemory, "mge memory model.onnx --top 20\nmge memory a.onnx b.onnx"},
     {"inspect", "Shows a model's inputs, outputs, operators and weights.", DeclareInspect,
      "mge inspect model.onnx\nmge inspect model.onnx --json"},
-    {"devices", "Lists the devices of all backends.", DeclareDevices, "mge devices"},
+    {"devices", "Lists the devices of all backends.", DeclareDevices, "mge devices\nmge devices --all"},
     {"plugins", "Lists all backend files with a verdict; also verifies, installs and removes files.", DeclarePlugins,
-     "mge plugins\nmge plugins install libmge_demo.so"},
+     "mge plugins\nmge plugins install mge_demo.so"},
     {"doctor", "Tests every backend in its own process and runs an operator on each device.", DeclareDoctor, "mge doctor"},
     {"env", "Lists every setting with its value and origin.", DeclareEnv,
      "mge env\nmge env memory\nmge env --changed\nmge env --aliases\nmge env explain NNVM_EXEC_MATCH_RANGE"},
@@ -50,10 +52,10 @@ constexpr Command kCommands[] = {
      "mge zoo\nmge zoo resnet50 -o rn50.onnx"},
     {"demo", "Reads handwritten digits with a small built-in network.", DeclareDemo,
      "mge demo\nmge demo --device gpu0,cpu0"},
-    {"sdk", "Commands for authors of backends.", DeclareSdk, "mge sdk new demo\nmge sdk test build/mge_demo.so"},
+    {"sdk", "Commands for authors of backends.", DeclareSdk, "mge sdk new mydev folder\nmge sdk test build/mge_demo.so"},
     {"help", "Explains a command, or an error by its number.", DeclareHelp,
      "mge help bench\nmge help E0502\nmge help errors"},
-    {"version", "Shows the version.", DeclareVersion, "mge version --json"},
+    {"version", "Shows the version.", DeclareVersion, "mge version --verbose\nmge version --json"},
 };
 
 // Returns "Examples:" and the indented lines, or "" if there are none.
@@ -65,6 +67,16 @@ std::string ExampleText(std::string_view lines) {
     lines.remove_prefix(std::min(end + 1, lines.size()));
   }
   return out;
+}
+
+// Returns a sentence that names the options of every command.
+std::string CommonOptions(const CommandRow& root) {
+  std::vector<std::string> names;
+  for (const OptionRow& o : root.options) {
+    if (o.names.back() == "--help" || o.names.back() == "--version") continue;
+    names.push_back(o.names.back() + (o.value.empty() ? "" : " " + o.value));
+  }
+  return Wrapped(fmt::format("Every command takes {}; mge --help explains them.", fmt::join(names, ", ")), 0);
 }
 
 std::string Footer() {
@@ -119,6 +131,20 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
   return ReportUsage(globals, error.what(), fix);
 }
 
+// Prints the help that --help asks for; as JSON with --json, which may come after it.
+int PrintHelp(Globals globals, const CLI::App& app, const CLI::Error& help, int argc, char** argv) {
+  globals.json |= std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
+  if (!globals.json) return app.exit(help);
+  std::vector<std::string> topic;
+  for (const CLI::App* at = &app; at != nullptr;) {
+    const CLI::App* next = nullptr;
+    for (const CLI::App* sub : at->get_subcommands([](const CLI::App* a) { return a->parsed(); })) next = sub;
+    if (next != nullptr) topic.push_back(next->get_name());
+    at = next;
+  }
+  return HelpOnCommand(globals, app, topic);
+}
+
 // Makes empty arguments an error. An empty argument usually comes from an unset variable of a script; if it were treated
 // like an omitted one, a command could apply to everything.
 void RefuseEmptyArguments(CLI::App& app) {
@@ -128,8 +154,24 @@ void RefuseEmptyArguments(CLI::App& app) {
   for (CLI::App* sub : app.get_subcommands([](CLI::App*) { return true; })) RefuseEmptyArguments(*sub);
 }
 
+// The help with the default of an option after its description.
+class HelpFormat : public CLI::Formatter {
+ public:
+  std::string make_option_opts(const CLI::Option* option) const override {
+    std::string text = CLI::Formatter::make_option_opts(option);
+    const std::string usual = "=" + option->get_default_str();
+    if (const size_t at = text.find(usual); usual.size() > 1 && at != std::string::npos) text.erase(at, usual.size());
+    return text;
+  }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string usual = option->get_default_str();
+    return option->get_description() + (usual.empty() ? "" : "; default: " + usual);
+  }
+};
+
 int Main(int argc, char** argv) {
   CLI::App app("MGE runs ONNX models on the backends it finds.", "mge");
+  app.formatter(std::make_shared<HelpFormat>());
   Globals globals;
   app.footer(Footer());
   app.require_subcommand(1);
@@ -137,6 +179,9 @@ int Main(int argc, char** argv) {
   Arguments arguments(app);
   arguments.AddFlag("--json", globals.json, "Data as JSON on stdout; the first field names the schema");
   arguments.AddFlag("-q,--quiet", globals.quiet, "Print only errors to stderr");
+  arguments.Add("--color", globals.color, "Colours: auto is on a terminal, unless NO_COLOR is set")
+      .OneOf({"auto", "always", "never"})
+      .ValueName("{auto,always,never}");
   arguments.Add("--device", globals.device, "cpu0, gpu1, \"gpu0,cpu0\" in order of preference; default: MGE_DEFAULT_DEVICE")
       .ValueName("DEVICE");
   arguments.Add("--threads", globals.threads, "Threads per run; 0: all that the process may use").Between(0, 1024);
@@ -152,13 +197,18 @@ int Main(int argc, char** argv) {
         throw CLI::Success();  // no command is needed
       },
       "Display program version information and exit");
+  const std::string common = CommonOptions(ReadOptionTable(app));
   std::vector<std::pair<CLI::App*, Action>> actions;
   for (const Command& c : kCommands) {
     CLI::App* sub = app.add_subcommand(c.name, c.doc);
-    sub->footer(ExampleText(c.examples));
+    sub->footer(ExampleText(c.examples) + "\n\n" + common);
     actions.emplace_back(sub, c.declare(Arguments(*sub), globals));
   }
   RefuseEmptyArguments(app);
+  if (argc == 1) {
+    Print(app.help());
+    return kExitOk;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -166,11 +216,12 @@ int Main(int argc, char** argv) {
       // The options after --version were not parsed.
       globals.json |=
           std::any_of(argv + 1, argv + argc, [](const char* word) { return std::string_view(word) == "--json"; });
-      return PrintVersion(globals);
+      return PrintVersion(globals, false);
     }
-    if (e.get_exit_code() == 0) return app.exit(e);  // --help
+    if (e.get_exit_code() == 0) return PrintHelp(globals, app, e, argc, argv);
     return WrongCommandLine(globals, app, e, argc, argv);
   }
+  SetColor(globals.color);
   for (auto& [sub, action] : actions) {
     if (sub->parsed()) return action();
   }

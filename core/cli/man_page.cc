@@ -41,6 +41,7 @@ std::string Options(const CommandRow& command) {
     if (!o.names.empty() && !o.value.empty()) head += fmt::format(" \\fI{}\\fR", Troff(o.value));
     std::string doc = Troff(o.doc);
     if (o.repeats && !o.names.empty()) doc += ". May be given more than once";
+    if (!o.usual.empty()) doc += fmt::format(". Default: {}", Troff(o.usual));
     if (!o.allowed.empty()) doc += fmt::format(" ({})", Troff(o.allowed));
     out += fmt::format(".TP\n{}\n{}.\n", head, doc);
   }

@@ -32,6 +32,7 @@ OptionRow ReadOption(const CLI::Option& option) {
     }
   }
   row.choices = Choices(row.value);
+  row.usual = option.get_default_str();
   row.doc = option.get_description();
   row.required = option.get_required();
   row.repeats = option.get_items_expected_max() > 1 || option.get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;

@@ -14,6 +14,7 @@ struct OptionRow {
   std::string place;               // the name of a positional argument, such as "MODEL"
   std::string value;               // "FILE", "FOLDER", "TEXT"...; empty for a flag
   std::string allowed;             // the allowed values, such as "0 to 1024"; may be empty
+  std::string usual;               // the default value; may be empty
   std::string doc;
   std::vector<std::string> choices;  // all allowed values, if there are few
   bool required = false;

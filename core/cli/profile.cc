@@ -121,7 +121,8 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
   }
   control->SetProfile(&*profile);
   const auto begin = Clock::now();
-  Progress progress(globals, "running", static_cast<size_t>(std::max<int64_t>(o.runs, 1)));
+  Progress progress = o.runs > 0 ? Progress(globals, "running", static_cast<size_t>(o.runs))
+                                 : Progress(globals, "running", std::chrono::duration<double>(o.seconds));
   auto more = [&](int64_t done) {
     if (o.runs > 0) return done < o.runs;
     return done < 3 || (done < 1000 && Clock::now() - begin < std::chrono::duration<double>(o.seconds));

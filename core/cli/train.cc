@@ -372,6 +372,12 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   return kExitOk;
 }
 
+std::vector<std::string> AllOptimizers() {
+  std::vector<std::string> names;
+  for (const Optimizer& optimizer : kOptimizers) names.emplace_back(optimizer.name);
+  return names;
+}
+
 }  // namespace
 
 Action DeclareTrain(Arguments app, const Globals& globals) {
@@ -394,14 +400,15 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
               "A label that is not below the number of classes is an error; otherwise it does not count, as negative ones");
   app.Add("--loss", t.loss,
           "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
-          "output: the model computes the loss, without labels");
+          "output: the model computes the loss, without labels")
+      .OneOf({"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", "output"});
   app.Add("--loss-output", t.loss_output,
           "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
   app.Add("--labels-name", t.labels_name,
           "The name of the labels among the inputs; another one if the model has such an input")
       .ValueName("NAME");
-  app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames()));
+  app.Add("--optimizer", t.optimizer, fmt::format("One of {}", OptimizerNames())).OneOf(AllOptimizers());
   app.Add("--learning-rate", o->learning_rate, fmt::format("The learning rate; 0: {}", UsualRates())).Between(0, 1e6);
   std::vector<std::string> schedules;
   for (const ScheduleRow& row : kSchedules) schedules.emplace_back(row.name);

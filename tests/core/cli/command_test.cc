@@ -142,7 +142,8 @@ TEST_F(Command, ComparesADeviceWithAnother) {
 
 TEST_F(Command, ShowsNoAmountForUnknownMemory) {
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_null.so")) GTEST_SKIP() << "null is not built";
-  EXPECT_THAT(Mge("devices").out, testing::ContainsRegex("null0 +loadable +null +- +- +device 0"));
+  EXPECT_THAT(Mge("devices").out, Not(HasSubstr("null0")));
+  EXPECT_THAT(Mge("devices --all").out, testing::ContainsRegex("null0 +loadable +null +- +- +device 0"));
   const json listed = json::parse(Mge("devices --json").out);
   for (const json& d : listed["devices"]) {
     if (d["name"] == "null0") {
@@ -284,7 +285,13 @@ TEST_F(Command, SuggestsTheNearestCommandAndOption) {
 }
 
 TEST_F(Command, ShowsExamplesOfTheCommandInItsHelp) {
-  EXPECT_THAT(Mge("bench --help").out, HasSubstr("mge bench model.onnx"));
+  const std::string bench = Mge("bench --help").out;
+  EXPECT_THAT(bench, HasSubstr("mge bench model.onnx"));
+  EXPECT_THAT(bench, HasSubstr("--device DEVICE"));
+  for (const json& o : json::parse(Mge("help train --json").out)["commands"][0]["options"]) {
+    if (o["names"] != json::array({"--epochs"})) continue;
+    EXPECT_THAT(Mge("train --help").out, HasSubstr("over all examples; default: " + o["default"].get<std::string>()));
+  }
   EXPECT_THAT(Mge("bench --help").out, Not(HasSubstr("mge demo")));
 }
 
@@ -317,6 +324,14 @@ TEST_F(Command, ExplainsEveryErrorAndCommand) {
   EXPECT_EQ(Mge("help 502").out, Mge("help E0502").out);
   EXPECT_EQ(Mge("help bench").out, Mge("bench --help").out);
   EXPECT_EQ(Mge("help").out, Mge("--help").out);
+  Outcome alone = Mge("");
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_EQ(alone.out, Mge("--help").out);
+  EXPECT_EQ(Mge("--json bench --help").out, Mge("help bench --json").out);
+  EXPECT_EQ(Mge("sdk new --help --json").out, Mge("help sdk new --json").out);
+  Outcome page = Mge("help --format bash --json");
+  EXPECT_EQ(page.code, 2);
+  EXPECT_EQ(json::parse(page.out)["schema"], "mge.error/1");
   EXPECT_EQ(Mge("help E0999").code, 2);
   Outcome o = Mge("help bnech");
   EXPECT_EQ(o.code, 2);
@@ -338,6 +353,37 @@ TEST_F(Command, WritesAManPageOfEveryCommandThatTheFormatterAccepts) {
   EXPECT_THAT(Read("warnings"), IsEmpty());
 }
 
+TEST_F(Command, ColoursAndCutsLinesOnATerminalOnly) {
+  EXPECT_THAT(Mge("env").out, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(Mge("env --color always").out, testing::StartsWith("\x1b[1m"));
+  EXPECT_THAT(Mge("run absent.onnx --color always").err, HasSubstr("mge: \x1b[1;31merror[E0701]\x1b[0m cannot read"));
+  EXPECT_EQ(Mge("env --color red").code, 2);
+  if (std::system("command -v script >/dev/null") != 0) GTEST_SKIP() << "no script";
+  auto terminal = [&](const std::string& variables) {
+    const std::string line = variables +
+                             " TERM=xterm script -qec 'stty cols 50; " MGE_BINARY_DIR "/bin/mge env' /dev/null >" +
+                             Path("shown") + " </dev/null";
+    EXPECT_EQ(std::system(line.c_str()), 0);
+    return Read("shown");
+  };
+  EXPECT_THAT(terminal("env -u NO_COLOR"), HasSubstr("\x1b[1m"));
+  const std::string plain = terminal("NO_COLOR=1");
+  EXPECT_THAT(plain, Not(HasSubstr("\x1b[")));
+  EXPECT_THAT(plain, HasSubstr("…"));
+  for (size_t at = 0, end; (end = plain.find("\r\n", at)) != std::string::npos; at = end + 2) {
+    const auto begin = plain.begin() + static_cast<std::ptrdiff_t>(at),
+               stop = plain.begin() + static_cast<std::ptrdiff_t>(end);
+    EXPECT_LE(std::count_if(begin, stop, [](char c) { return (c & 0xC0) != 0x80; }), 50) << plain.substr(at, end - at);
+  }
+}
+
+TEST_F(Command, SaysOfWhichBuildItIs) {
+  const json version = json::parse(Mge("version --json").out);
+  EXPECT_THAT(version["commit"].get<std::string>(), testing::ContainsRegex("^([0-9a-f]{12}[+]?|unknown)$"));
+  EXPECT_THAT(Mge("version --verbose").out, HasSubstr("compiler  " + version["compiler"].get<std::string>()));
+  EXPECT_EQ(Mge("version").out, "mge " + version["version"].get<std::string>() + "\n");
+}
+
 TEST_F(Command, CompletesForBash) {
   Write("completion", Mge("help --format bash").out);
   Write("model.onnx", "");
@@ -355,6 +401,8 @@ TEST_F(Command, CompletesForBash) {
   EXPECT_EQ(complete("check fo", 2), "folder,");
   EXPECT_EQ(complete("run --output-dir fo", 3), "folder,");
   EXPECT_EQ(complete("zoo resn", 2), "resnet50,");
+  EXPECT_EQ(complete("run --device vir", 3), "virtual0,");
+  EXPECT_EQ(complete("run --color al", 3), "always,");
   EXPECT_EQ(complete("help --format b", 3), "bash,");
   EXPECT_EQ(complete("bench --runs \"\"", 3), ",");
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cli/terminal.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "fmt/format.h"
+
+namespace mge::cli {
+namespace {
+
+enum class Coloring { kAuto, kAlways, kNever } coloring = Coloring::kAuto;
+
+bool IsColored(std::FILE* file) {
+  if (coloring != Coloring::kAuto) return coloring == Coloring::kAlways;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if ((no_color && *no_color) || (term && std::string_view(term) == "dumb")) return false;
+  return isatty(fileno(file)) != 0;
+}
+
+}  // namespace
+
+void SetColor(std::string_view when) {
+  coloring = when == "always" ? Coloring::kAlways : when == "never" ? Coloring::kNever : Coloring::kAuto;
+}
+
+std::string Styled(std::FILE* file, Style style, std::string_view text) {
+  if (!IsColored(file)) return std::string(text);
+  return fmt::format("\x1b[{}m{}\x1b[0m", style == Style::kRed ? "1;31" : "1", text);
+}
+
+size_t OutputColumns() {
+  winsize size = {};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
+}
+
+std::string CutLine(std::string_view line, size_t columns) {
+  size_t count = 0, cut = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool continues = (line[i] & 0xC0) == 0x80;  // a later byte of a character
+    if (continues) continue;
+    if (count + 1 == columns) cut = i;
+    ++count;
+  }
+  return count <= columns ? std::string(line) : std::string(line.substr(0, cut)) + "…";
+}
+
+}  // namespace mge::cli
