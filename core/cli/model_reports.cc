@@ -2,8 +2,10 @@
 // The sub-commands plan and memory, which show the plan of a model.
 #include <algorithm>
 
+#include "core/cli/html.h"
 #include "core/cli/inputs.h"
 #include "core/cli/models_memory.h"
+#include "core/cli/report_pages.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -17,7 +19,10 @@ struct ReportOptions {
   bool measure = false;
   std::vector<std::string> skip;
   size_t top = 10;
+  std::string page;  // --html
 };
+
+constexpr char kHtmlDoc[] = "Writes a picture there: one page of HTML for a browser, which needs no network";
 
 constexpr int kMeasuredRuns = 5;  // a step's time is the median of these runs
 
@@ -69,6 +74,11 @@ int RunPlan(const Globals& globals, const ReportOptions& o) {
   if (!profile.ok()) return Report(globals, profile.status());
   if (o.measure) {
     if (s = Measure(session, in, &*profile); !s.ok()) return Report(globals, s);
+  }
+  if (!o.page.empty()) {
+    if (s = session.Plan(in, "mge.plan/1", true, o.measure ? &*profile : nullptr).MoveTo(text); !s.ok())
+      return Report(globals, s);
+    if (int code = html::WritePage(globals, o.page, "Plan of " + o.model, PlanPicture(Json::parse(text)))) return code;
   }
   s = session.Plan(in, globals.json ? "mge.plan/1" : "text", o.why, o.measure ? &*profile : nullptr).MoveTo(text);
   if (!s.ok()) return Report(globals, s);
@@ -142,6 +152,7 @@ std::string RenderMemory(const Json& r, size_t top) {
 }
 
 int RunMemory(const Globals& globals, const ReportOptions& o) {
+  if (o.models.size() > 1 && !o.page.empty()) return ReportUsage(globals, "--html shows one model", "give one model");
   if (o.models.size() > 1) return ShowModelsMemory(globals, o.models, o.inputs);
   Runtime runtime;
   Session session;
@@ -152,6 +163,10 @@ int RunMemory(const Globals& globals, const ReportOptions& o) {
   if (usage) return usage;
   std::string text;
   if (Status s = session.Report("mge.memory/1").MoveTo(text); !s.ok()) return Report(globals, s);
+  if (!o.page.empty()) {
+    const std::string title = "Memory of " + o.models.front();
+    if (int code = html::WritePage(globals, o.page, title, MemoryPicture(Json::parse(text)))) return code;
+  }
   Print(globals.json ? text + "\n" : RenderMemory(Json::parse(text), o.top));
   return kExitOk;
 }
@@ -165,6 +180,7 @@ Action DeclarePlan(Arguments app, const Globals& globals) {
   app.AddFlag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
   app.AddFlag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
   app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
+  app.Add("--html", o->page, kHtmlDoc).ValueName("FILE");
   return [&globals, o] { return RunPlan(globals, *o); };
 }
 
@@ -176,6 +192,7 @@ Action DeclareMemory(Arguments app, const Globals& globals) {
       .IsInput();
   o->inputs.Declare(app);
   app.Add("--top", o->top, "Number of buffers to show of a single model, the largest first");
+  app.Add("--html", o->page, kHtmlDoc).ValueName("FILE");
   return [&globals, o] { return RunMemory(globals, *o); };
 }
 
