@@ -140,6 +140,9 @@ int Generate(const Globals& globals, const GenerateOptions& o) {
         globals, Fail(errors::kUnsupportedFeature, "the command has no tokenizer for --prompt",
                       {.fix = "give token ids: --ids 1,15,7; in Python, mge.Generator(FOLDER).generate(TEXT) takes texts"}));
   }
+  if (!globals.data_folder.empty()) {
+    return ReportUsage(globals, "mge generate has no --data-folder", "put the model's external data into FOLDER");
+  }
   std::vector<int64_t> prompt, stop;
   if (o.ids.empty()) return ReportUsage(globals, "there is no prompt", "give token ids: --ids 1,15,7");
   for (const auto& [name, text, ids] : {std::tuple{"--ids", &o.ids, &prompt}, {"--stop", &o.stop, &stop}}) {

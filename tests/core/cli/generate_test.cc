@@ -68,6 +68,7 @@ TEST_F(Generate, NamesWhatIsWrong) {
       {"generate decoder --ids 1 --stop a", 2, "--stop 'a' is not a list of token ids"},
       {"generate decoder --ids 1,20", 3, "the ids 0 to 19"},
       {"generate decoder --ids 1 --top-p 0 --temperature 1", 2, "top_p is 0"},
+      {"generate decoder --ids 1 --data-folder .", 2, "put the model's external data into FOLDER"},
       {"generate decoder --prompt hello", 4, "mge.Generator(FOLDER).generate(TEXT)"},
       {"generate none --ids 1", 7, "genai_config.json"}};
   for (const auto& [line, code, text] : cases) {

@@ -7,6 +7,7 @@
 #include "core/base/errors.h"
 #include "core/generate/generator.h"
 #include "tests/core/generate/decoders.h"
+#include "tests/support/onnx_builder.h"
 
 namespace mge {
 namespace {
@@ -130,6 +131,18 @@ TEST_F(Folders, WithoutADescriptionAreRefused) {
 TEST_F(Folders, WithoutTheirModelAreRefused) {
   Write("genai_config.json", R"({"model": {"context_length": 9, "decoder": {"filename": "gone.onnx"}}})");
   EXPECT_THAT(LoadError(), testing::AllOf(HasSubstr("E0701"), HasSubstr("gone.onnx")));
+}
+
+TEST_F(Folders, WithoutTheFileOfTheWeightsAreRefused) {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  Write("genai_config.json", R"({"model": {"context_length": 9, "decoder": {"filename": "model.onnx"}}})");
+  Write("model.onnx",
+        ModelProto({.graph = GraphProto(
+                        {.nodes = {NodeProto("Gather", {"table", "input_ids"}, {"logits"})},
+                         .inputs = {ValueInfo("input_ids", DType::kI64, {"B", "S"})},
+                         .outputs = {ValueInfo("logits", DType::kF32, {"B", "S", int64_t{20}})},
+                         .initializers = {ExternalTensor("table", DType::kF32, {20, 20}, {{"location", "gone.data"}})}})}));
+  EXPECT_THAT(LoadError(), testing::AllOf(HasSubstr("E0306"), HasSubstr("gone.data")));
 }
 
 TEST_F(Folders, CannotNameAModelOutsideOfThem) {
