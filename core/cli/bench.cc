@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/cli/generate.h"
 #include "core/cli/inputs.h"
 #include "core/process/child.h"
 #include "fmt/format.h"
@@ -25,6 +26,8 @@ struct BenchOptions {
   std::string io = "host";
   std::string trace;
   int64_t neighbours = 0;
+  bool generate = false;
+  int64_t prompt_tokens = 64, max_tokens = 64;
 };
 
 double Ms(Clock::duration d) { return std::chrono::duration<double, std::milli>(d).count(); }
@@ -305,6 +308,11 @@ class Benchmark {
 };
 
 int RunBench(const Globals& globals, const BenchOptions& o) {
+  if (o.generate) {
+    const bool inputs = !o.inputs.files.empty() || !o.inputs.shapes.empty() || o.inputs.seed != 0;
+    if (inputs) return ReportUsage(globals, "--generate makes the inputs itself", "leave out --input, --shape and --seed");
+    return BenchGeneration(globals, o.model, o.prompt_tokens, o.max_tokens);
+  }
   std::vector<std::unique_ptr<Child>> neighbours;  // started first, since a process is cheap to copy now
   if (absl::Status s = StartNeighbours(o.neighbours, &neighbours); !s.ok()) return Report(globals, s);
   return Benchmark(globals, o).Run();
@@ -314,18 +322,28 @@ int RunBench(const Globals& globals, const BenchOptions& o) {
 
 Action DeclareBench(Arguments app, const Globals& globals) {
   auto o = std::make_shared<BenchOptions>();
-  app.Add("MODEL", o->model, "An ONNX file; - is standard input").Required().ValueName("FILE").IsInput();
+  app.Add("MODEL", o->model, "An ONNX file; - is standard input; with --generate the folder of a language model")
+      .Required()
+      .ValueName("FILE")
+      .IsInput();
+  const Argument generate =
+      app.AddFlag("--generate", o->generate, "Measures a prompt and the tokens that follow it, as mge generate does");
+  app.Add("--prompt-tokens", o->prompt_tokens, "Tokens of the prompt").Between(1, 1e9).Needs(generate);
+  app.Add("--max-tokens", o->max_tokens, "Tokens that follow it").Between(1, 1e9).Needs(generate);
   o->inputs.Declare(app);
-  app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9);
-  app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9);
-  app.Add("--warm", o->warm, "Number of runs before measuring, at least 1").Between(0, 1e9);
+  app.Add("--seconds", o->seconds, "Measuring time in seconds").Between(1e-9, 1e9).Excludes(generate);
+  app.Add("--runs", o->runs, "Number of runs to measure, instead of --seconds").Between(0, 1e9).Excludes(generate);
+  app.Add("--warm", o->warm, "Number of runs before measuring, at least 1").Between(0, 1e9).Excludes(generate);
   app.Add("--io", o->io, "Memory of inputs and outputs: of the host, or of the session's first device")
-      .OneOf({"host", "device"});
+      .OneOf({"host", "device"})
+      .Excludes(generate);
   app.Add("--neighbours", o->neighbours, "Number of processes that compute without end beside the model")
       .Between(0, 1024)
-      .ValueName("N");
+      .ValueName("N")
+      .Excludes(generate);
   app.Add("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
-      .ValueName("FILE");
+      .ValueName("FILE")
+      .Excludes(generate);
   return [&globals, o] { return RunBench(globals, *o); };
 }
 

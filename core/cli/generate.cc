@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge generate: continues a prompt with a language model, and reports how near to the memory's bandwidth it works.
 #include "mge/generate.hpp"
 
 #include <charconv>
 #include <cmath>
 
 #include "core/cli/common.h"
+#include "core/cli/generate.h"
 #include "core/cli/interrupt.h"
 #include "core/cli/memory_roof.h"
 #include "fmt/format.h"
@@ -18,6 +18,8 @@ using Clock = std::chrono::steady_clock;
 struct GenerateOptions {
   std::string folder, ids, prompt, stop;
   int64_t max_tokens = 128;
+  bool print_tokens = true;
+  bool ends = true;  // false: goes on behind end tokens
   std::optional<double> temperature, top_k, top_p, min_p, repetition_penalty, seed;
 };
 
@@ -59,8 +61,8 @@ Status SetSampling(const GenerateOptions& o, const Generator& generator, Samplin
 }
 
 // Generates, and prints each token at once unless the report is JSON.
-Status Continue(const Globals& globals, const GenerateOptions& o, const std::vector<int64_t>& stop,
-                const Generator& generator, const RunControl& control, const Interrupt& interrupt, Generation* out) {
+Status Continue(const GenerateOptions& o, const std::vector<int64_t>& stop, const Generator& generator,
+                const RunControl& control, const Interrupt& interrupt, Generation* out) {
   const Clock::time_point begin = Clock::now();
   Clock::time_point first = begin;
   while (static_cast<int64_t>(out->tokens.size()) < o.max_tokens) {
@@ -72,17 +74,17 @@ Status Continue(const Globals& globals, const GenerateOptions& o, const std::vec
     if (!next.ok()) return next.status();
     if (out->tokens.empty()) out->first_s = Seconds(begin), first = Clock::now();
     out->tokens.push_back(next->id);
-    if (!globals.json) {
+    if (o.print_tokens) {
       Print(fmt::format("{}{}", out->tokens.size() > 1 ? " " : "", next->id));
       std::fflush(stdout);
     }
     const bool stopped = std::find(stop.begin(), stop.end(), next->id) != stop.end();
-    if (next->end == MGE_END_NONE && !stopped) continue;
+    if (!stopped && (next->end == MGE_END_NONE || (next->end == MGE_END_TOKEN && !o.ends))) continue;
     out->end = stopped ? "stop token" : next->end == MGE_END_TOKEN ? "end token" : "length of the context";
     break;
   }
   out->others_s = out->tokens.empty() ? 0 : Seconds(first);
-  if (!globals.json && !out->tokens.empty()) {
+  if (o.print_tokens && !out->tokens.empty()) {
     Print("\n");
     std::fflush(stdout);  // before the report on stderr
   }
@@ -91,17 +93,16 @@ Status Continue(const Globals& globals, const GenerateOptions& o, const std::vec
 
 double PerSecond(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
 
-void PrintReport(const Globals& globals, const Json& r, const Generation& g) {
-  PrintMessage(globals, fmt::format("prompt: {} tokens, first token after {:.1f} ms, {:.1f} tokens/s",
-                                    Text(r["prompt_tokens"]), g.first_s * 1e3, r["prompt_tokens_per_s"].get<double>()));
-  PrintMessage(globals, fmt::format("generated: {} tokens ({}), {:.1f} tokens/s behind the first", g.tokens.size(), g.end,
-                                    r["tokens_per_s"].get<double>()));
-  if (!r.contains("roof_fraction")) return;
-  PrintMessage(
-      globals,
-      fmt::format("memory: {} per token, {:.1f} GB/s: {:.0f} % of the {:.1f} GB/s that {} thread{} can read",
-                  HumanBytes(r["bytes_per_token"]), r["read_gb_per_s"].get<double>(), r["roof_fraction"].get<double>() * 100,
-                  r["roof_gb_per_s"].get<double>(), Text(r["threads"]), r["threads"] == 1 ? "" : "s"));
+std::string ReportText(const Json& r, const Generation& g) {
+  std::string out = fmt::format("prompt: {} tokens, first token after {:.1f} ms, {:.1f} tokens/s\n",
+                                Text(r["prompt_tokens"]), g.first_s * 1e3, r["prompt_tokens_per_s"].get<double>());
+  out += fmt::format("generated: {} tokens ({}), {:.1f} tokens/s behind the first", g.tokens.size(), g.end,
+                     r["tokens_per_s"].get<double>());
+  if (!r.contains("roof_fraction")) return out;
+  return out + fmt::format("\nmemory: {} per token, {:.1f} GB/s: {:.0f} % of the {:.1f} GB/s that {} thread{} can read",
+                           HumanBytes(r["bytes_per_token"]), r["read_gb_per_s"].get<double>(),
+                           r["roof_fraction"].get<double>() * 100, r["roof_gb_per_s"].get<double>(), Text(r["threads"]),
+                           r["threads"] == 1 ? "" : "s");
 }
 
 // Returns the report "mge.generate/1". The bandwidth is measured on a CPU only.
@@ -134,15 +135,25 @@ Json MakeReport(const mge_generator_facts& facts, size_t prompt, const Generatio
   return out;
 }
 
+Status LoadFolder(const Globals& globals, const std::string& folder, Runtime* runtime, Generator* out) {
+  if (Status s = MakeRuntime(globals, runtime); !s.ok()) return s;
+  GeneratorOptions options;
+  options.device = globals.device;
+  options.threads = globals.threads;
+  return Generator::Load(*runtime, folder, options).MoveTo(*out);
+}
+
+int RefuseDataFolder(const Globals& globals) {
+  return ReportUsage(globals, "a language model has no --data-folder", "put the model's external data into FOLDER");
+}
+
 int Generate(const Globals& globals, const GenerateOptions& o) {
   if (!o.prompt.empty()) {
     return Report(
         globals, Fail(errors::kUnsupportedFeature, "the command has no tokenizer for --prompt",
                       {.fix = "give token ids: --ids 1,15,7; in Python, mge.Generator(FOLDER).generate(TEXT) takes texts"}));
   }
-  if (!globals.data_folder.empty()) {
-    return ReportUsage(globals, "mge generate has no --data-folder", "put the model's external data into FOLDER");
-  }
+  if (!globals.data_folder.empty()) return RefuseDataFolder(globals);
   std::vector<int64_t> prompt, stop;
   if (o.ids.empty()) return ReportUsage(globals, "there is no prompt", "give token ids: --ids 1,15,7");
   for (const auto& [name, text, ids] : {std::tuple{"--ids", &o.ids, &prompt}, {"--stop", &o.stop, &stop}}) {
@@ -156,23 +167,51 @@ int Generate(const Globals& globals, const GenerateOptions& o) {
   Generator generator;
   Sampling sampling;
   mge_generator_facts facts;
-  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
-  GeneratorOptions options;
-  options.device = globals.device;
-  options.threads = globals.threads;
-  if (Status s = Generator::Load(runtime, o.folder, options).MoveTo(generator); !s.ok()) return Report(globals, s);
+  if (Status s = LoadFolder(globals, o.folder, &runtime, &generator); !s.ok()) return Report(globals, s);
   if (Status s = SetSampling(o, generator, &sampling); !s.ok()) return Report(globals, s);
   if (Status s = generator.Append(prompt); !s.ok()) return Report(globals, s);
   Generation g;
-  const Status status = Continue(globals, o, stop, generator, *control, interrupt, &g);
+  const Status status = Continue(o, stop, generator, *control, interrupt, &g);
   if (Status s = generator.Describe().MoveTo(facts); !s.ok()) return Report(globals, s);
   if (!status.ok()) return Report(globals, status);
   const Json report = MakeReport(facts, prompt.size(), g, sampling);
-  globals.json ? PrintJson(report) : PrintReport(globals, report, g);
+  globals.json ? PrintJson(report) : PrintMessage(globals, ReportText(report, g));
   return g.end == "interrupted" ? ExitCode(ErrorKind::kInterrupted) : kExitOk;
 }
 
 }  // namespace
+
+int BenchGeneration(const Globals& globals, const std::string& folder, int64_t prompt_tokens, int64_t max_tokens) {
+  if (!globals.data_folder.empty()) return RefuseDataFolder(globals);
+  auto control = RunControl::Create();
+  if (!control.ok()) return Report(globals, control.status());
+  const Interrupt interrupt(*control);
+  Runtime runtime;
+  Generator generator;
+  mge_generator_facts facts;
+  if (Status s = LoadFolder(globals, folder, &runtime, &generator); !s.ok()) return Report(globals, s);
+  if (Status s = generator.Describe().MoveTo(facts); !s.ok()) return Report(globals, s);
+  std::vector<int64_t> prompt(static_cast<size_t>(prompt_tokens));
+  for (uint32_t state = 1; int64_t & id : prompt) {
+    id = (state = state * 1664525 + 1013904223) / 256 % std::max<int64_t>(facts.vocabulary, 1);
+  }
+  Generation g;
+  for (const int64_t count :
+       {std::min<int64_t>(max_tokens, 4), max_tokens}) {  // the first time prepares kernels and weights
+    g = Generation();
+    GenerateOptions o;
+    o.max_tokens = count;
+    o.print_tokens = o.ends = false;
+    if (Status s = generator.Rewind(0); !s.ok()) return Report(globals, s);
+    if (Status s = generator.SetSampling({}); !s.ok()) return Report(globals, s);
+    if (Status s = generator.Append(prompt); !s.ok()) return Report(globals, s);
+    if (Status s = Continue(o, {}, generator, *control, interrupt, &g); !s.ok()) return Report(globals, s);
+  }
+  if (Status s = generator.Describe().MoveTo(facts); !s.ok()) return Report(globals, s);
+  const Json report = MakeReport(facts, prompt.size(), g, {});
+  globals.json ? PrintJson(report) : Print(ReportText(report, g) + "\n");
+  return g.end == "interrupted" ? ExitCode(ErrorKind::kInterrupted) : kExitOk;
+}
 
 Action DeclareGenerate(Arguments app, const Globals& globals) {
   auto o = std::make_shared<GenerateOptions>();
@@ -192,7 +231,10 @@ Action DeclareGenerate(Arguments app, const Globals& globals) {
   app.Add("--repetition-penalty", o->repetition_penalty, "Above 1: makes tokens of the text less probable").Between(0, 1e6);
   app.Add("--seed", o->seed, "Repeats the choices of an earlier call; default: the folder's, or random").Between(0, 1e15);
   app.Add("--stop", o->stop, "Token ids that end the text, in addition to the folder's").ValueName("IDS");
-  return [&globals, o] { return Generate(globals, *o); };
+  return [&globals, o] {
+    o->print_tokens = !globals.json;
+    return Generate(globals, *o);
+  };
 }
 
 }  // namespace mge::cli

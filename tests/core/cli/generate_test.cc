@@ -69,6 +69,8 @@ TEST_F(Generate, NamesWhatIsWrong) {
       {"generate decoder --ids 1,20", 3, "the ids 0 to 19"},
       {"generate decoder --ids 1 --top-p 0 --temperature 1", 2, "top_p is 0"},
       {"generate decoder --ids 1 --data-folder .", 2, "put the model's external data into FOLDER"},
+      {"bench decoder --generate --shape 3", 2, "--generate makes the inputs itself"},
+      {"bench decoder --generate --runs 3", 2, "excludes"},
       {"generate decoder --prompt hello", 4, "mge.Generator(FOLDER).generate(TEXT)"},
       {"generate none --ids 1", 7, "genai_config.json"}};
   for (const auto& [line, code, text] : cases) {
@@ -76,6 +78,15 @@ TEST_F(Generate, NamesWhatIsWrong) {
     EXPECT_EQ(o.code, code) << line;
     EXPECT_THAT(o.err, HasSubstr(text)) << line;
   }
+}
+
+TEST_F(Generate, IsMeasuredByBench) {
+  const Outcome o = Mge("bench decoder --generate --prompt-tokens 20 --max-tokens 30 --device cpu0");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.out, AllOf(HasSubstr("prompt: 20 tokens"), HasSubstr("generated: 30 tokens"), HasSubstr("can read")));
+  const auto report = nlohmann::json::parse(Mge("bench decoder --generate --prompt-tokens 10 --max-tokens 20 --json").out);
+  EXPECT_EQ(report["prompt_tokens"], 10);
+  EXPECT_EQ(report["tokens"].size(), 20u);
 }
 
 TEST_F(Generate, EndsWithWhatThereIsAfterCtrlC) {
