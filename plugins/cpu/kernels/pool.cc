@@ -57,11 +57,14 @@ std::string_view WhyNotIndexed(const Node& n, const PoolSpec& s) {
 }
 
 double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
-  double taps = 1;
-  for (const PoolAxis& a : s.axis) taps *= static_cast<double>(a.kernel);
+  const double rows = static_cast<double>(s.axis[0].kernel * s.axis[1].kernel);
+  const auto columns = static_cast<double>(s.axis[2].kernel), stride = static_cast<double>(s.axis[2].stride);
   Value x = n.input(0), y = n.output(0);
   double vector_ns = (isa == Isa::kAvx512 ? 0.055 : isa == Isa::kAvx2 ? 0.09 : 0.3) * (SizeOf(x.dtype()) == 1 ? 0.3 : 1);
-  double ns = channels_last ? vector_ns * taps : vector_ns * taps * static_cast<double>(s.axis[2].stride) + 0.6;
+  // Plain rows are joined before their columns, and each row of the output has a start.
+  double ns = channels_last ? vector_ns * rows * columns
+                            : vector_ns * (rows + columns) * stride + 0.2 +
+                                  40.0 / static_cast<double>(std::max<int64_t>(1, s.axis[2].out));
   const bool indexed = n.has_output(1);
   if (indexed) ns = channels_last ? 2 * ns + 0.3 : 2 * ns + 1.5 * static_cast<double>(s.axis[2].kernel);
   const auto bytes = static_cast<double>(x.bytes() + (indexed ? 3 : 1) * y.bytes());

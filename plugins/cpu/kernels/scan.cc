@@ -144,12 +144,26 @@ mge_code LaunchTop(const TopArgs& a, const mge_run* run) {
       for (int64_t i = 0; i < k; ++i) at[i * step] = i;
       for (int64_t i = k / 2; i-- > 0;) sink(i, k);
       auto worst = Widen(in[at[0] * step]);
-      for (int64_t i = k; i < a.e.n; ++i) {  // an element equal to the root comes after it
+      auto passes = [&](int64_t i) {  // an element equal to the root comes after it
         auto next = Widen(in[i * step]);
-        if (a.largest ? !Above(next, worst) : !Above(worst, next)) continue;
-        at[0] = i;
-        sink(0, k);
-        worst = Widen(in[at[0] * step]);
+        return a.largest ? Above(next, worst) : Above(worst, next);
+      };
+      constexpr int64_t kTogether = 16;  // elements that are skipped together
+      for (int64_t i = k; i < a.e.n;) {
+        if (step == 1 && i + kTogether <= a.e.n) {
+          bool any = false;
+          for (int64_t j = 0; j < kTogether; ++j) any |= passes(i + j);
+          if (!any) {
+            i += kTogether;
+            continue;
+          }
+        }
+        for (const int64_t end = std::min(i + kTogether, a.e.n); i < end; ++i) {
+          if (!passes(i)) continue;
+          at[0] = i;
+          sink(0, k);
+          worst = Widen(in[at[0] * step]);
+        }
       }
       for (int64_t size = k - 1; size > 0; --size) {  // moves the worst element to the end
         std::swap(at[0], at[size * step]);

@@ -136,6 +136,21 @@ MGE_INLINE void Store(BF16* p, VF v) {
 #if defined(__AVX512F__)
 MGE_INLINE VF LoadN(const float* p, int n) { return (VF)_mm512_maskz_loadu_ps((__mmask16)_bzhi_u32(0xffffu, n), p); }
 MGE_INLINE void StoreN(float* p, VF v, int n) { _mm512_mask_storeu_ps(p, (__mmask16)_bzhi_u32(0xffffu, n), (__m512)v); }
+MGE_INLINE VD LoadN(const double* p, int n) { return (VD)_mm512_maskz_loadu_pd((__mmask8)_bzhi_u32(0xffu, n), p); }
+MGE_INLINE void StoreN(double* p, VD v, int n) { _mm512_mask_storeu_pd(p, (__mmask8)_bzhi_u32(0xffu, n), (__m512d)v); }
+MGE_INLINE VF LoadN(const F16* p, int n) {
+  return (VF)_mm512_cvtph_ps(_mm256_maskz_loadu_epi16((__mmask16)_bzhi_u32(0xffffu, n), p));
+}
+MGE_INLINE VF LoadN(const BF16* p, int n) {
+  __m256i lanes = _mm256_maskz_loadu_epi16((__mmask16)_bzhi_u32(0xffffu, n), p);
+  return (VF)_mm512_slli_epi32(_mm512_cvtepu16_epi32(lanes), 16);
+}
+template <typename H>
+MGE_INLINE void StoreHalfN(H* p, VF v, int n) {
+  H lanes[kF];
+  Store(lanes, v);
+  _mm256_mask_storeu_epi16(p, (__mmask16)_bzhi_u32(0xffffu, n), _mm256_loadu_si256((const __m256i*)lanes));
+}
 #else
 MGE_INLINE VF LoadN(const float* p, int n) {
   float lanes[kF] = {};
@@ -145,7 +160,6 @@ MGE_INLINE VF LoadN(const float* p, int n) {
 MGE_INLINE void StoreN(float* p, VF v, int n) {
   for (int i = 0; i < n; ++i) p[i] = v[i];
 }
-#endif
 MGE_INLINE VD LoadN(const double* p, int n) {
   double lanes[kD] = {};
   for (int i = 0; i < n; ++i) lanes[i] = p[i];
@@ -168,6 +182,7 @@ MGE_INLINE void StoreHalfN(H* p, VF v, int n) {
 }
 MGE_INLINE VF LoadN(const F16* p, int n) { return LoadHalfN(p, n); }
 MGE_INLINE VF LoadN(const BF16* p, int n) { return LoadHalfN(p, n); }
+#endif
 MGE_INLINE void StoreN(F16* p, VF v, int n) { StoreHalfN(p, v, n); }
 MGE_INLINE void StoreN(BF16* p, VF v, int n) { StoreHalfN(p, v, n); }
 

@@ -72,8 +72,8 @@ MGE_INLINE T WrappingPower(T base, T exponent) {
 }
 
 // Returns x / y. The divisors 0 and -1 would trap: -1 negates and wraps around; programs whose divisor may be 0 are refused
-// (support/program.cc). The quotient of narrow numbers is computed in floats, whose vectors divide: it differs from each
-// integer by more than their rounding.
+// (support/program.cc). Narrow numbers are multiplied by a reciprocal in floats, which the compiler computes once for a single
+// divisor: half a unit away from 0, the product is farther from each integer than rounding moves it.
 template <typename T>
 MGE_INLINE T Quotient(T x, T y) {
   const bool negates = T(-1) < 0 && y == static_cast<T>(-1);
@@ -81,7 +81,8 @@ MGE_INLINE T Quotient(T x, T y) {
     using F = std::conditional_t<(sizeof(T) < 4), float, double>;
     using Whole = std::conditional_t<(sizeof(T) < 4), int32_t, std::conditional_t<std::is_signed_v<T>, T, int64_t>>;
     const T divisor = y == 0 || negates ? T{1} : y;
-    const T q = static_cast<T>(static_cast<Whole>(static_cast<F>(x) / static_cast<F>(divisor)));
+    const F half = x < 0 ? F(-0.5) : F(0.5);
+    const T q = static_cast<T>(static_cast<Whole>((static_cast<F>(x) + half) * (1 / static_cast<F>(divisor))));
     return y == 0 ? T{0} : negates ? static_cast<T>(0 - static_cast<unsigned long long>(x)) : q;
   }
   if (y == 0) return 0;
@@ -105,21 +106,30 @@ MGE_INLINE T FloorModulo(T x, T y) {
 }
 
 template <typename T, int Mode>
+TileFn FindDivision(TileOp op) {
+  switch (op) {
+    MGE_PAIRS(kDiv, T, Quotient(x, y));
+    MGE_PAIRS(kMod, T, FloorModulo(x, y));
+    MGE_PAIRS(kFmod, T, Remainder(x, y));
+    default: return nullptr;
+  }
+}
+
+template <typename T, int Mode>
 TileFn FindInteger(TileOp op) {
   using U = unsigned long long;
   switch (op) {
     MGE_PAIRS(kAdd, T, static_cast<U>(x) + static_cast<U>(y));
     MGE_PAIRS(kSub, T, static_cast<U>(x) - static_cast<U>(y));
     MGE_PAIRS(kMul, T, static_cast<U>(x) * static_cast<U>(y));
-    MGE_PAIRS(kDiv, T, Quotient(x, y));
     MGE_PAIRS(kMax, T, x > y ? x : y);
     MGE_PAIRS(kMin, T, x < y ? x : y);
     MGE_PAIRS(kPow, T, WrappingPower(x, y));
-    MGE_PAIRS(kMod, T, FloorModulo(x, y));
-    MGE_PAIRS(kFmod, T, Remainder(x, y));
     MGE_PAIRS(kPRelu, T, x < 0 ? static_cast<U>(x) * static_cast<U>(y) : static_cast<U>(x));
-    default: return FindCommon<T, Mode>(op);
+    default: break;
   }
+  TileFn f = FindDivision<T, Mode>(op);
+  return f ? f : FindCommon<T, Mode>(op);
 }
 #undef MGE_PAIRS
 
@@ -129,6 +139,7 @@ TileFn FindMode(TileOp op, mge_dtype type) {
   if (DispatchTo<float, double>(type, [&](auto tag) { f = FindFloat<typename decltype(tag)::type, Mode>(op); })) {
     return f;
   }
+  if (type == MGE_DTYPE_I32) f = FindDivision<int32_t, Mode>(op);  // limited by arithmetic, not by memory
   if constexpr (kWithIntegers) {
     DispatchInteger(type, [&](auto tag) { f = FindInteger<typename decltype(tag)::type, Mode>(op); });
     if (type == MGE_DTYPE_BOOL) f = FindCommon<uint8_t, Mode>(op);

@@ -2,6 +2,7 @@
 // Divisions that the CPU backend refuses, and groups that only its chain kernels support.
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -16,6 +17,37 @@ TEST(Elementwise, DivisionsByPossiblyZeroIntegersAreNotOffered) {
   EXPECT_TRUE(outcome.candidates.empty());
   ASSERT_FALSE(outcome.refusals.empty());
   EXPECT_NE(outcome.refusals[0].find("divisor"), std::string::npos);
+}
+
+TEST(Elementwise, QuotientsAndRemaindersOfIntegersAreExact) {
+  const std::tuple<DType, double, double> kRanges[] = {{DType::kI8, -128, 127},
+                                                       {DType::kU8, 0, 255},
+                                                       {DType::kI16, -32768, 32767},
+                                                       {DType::kU16, 0, 65535},
+                                                       {DType::kI32, -2147483648.0, 2147483647.0},
+                                                       {DType::kU32, 0, 4294967295.0},
+                                                       {DType::kI64, -9e15, 9e15}};
+  constexpr int64_t kCount = 3001;
+  OnEveryMachine([&](Backend& backend) {
+    for (const auto& [t, low, high] : kRanges) {
+      for (double limit : {7.0, 130.0, 40000.0, 3e9}) {
+        // Multiples of the divisors, and their neighbours, are where a rounded quotient would be wrong.
+        const double most = std::min(limit, high);
+        Tensor a = Random(t, {kCount}, low, high), b = Random(t, {kCount}, 1, most, 5);
+        std::vector<double> near;
+        for (int64_t i = 0; i < kCount; ++i) {
+          const double divisor = At(b, i), whole = std::trunc(At(a, i) / divisor) * divisor;
+          near.push_back(std::clamp(whole + static_cast<double>(i % 3 - 1), low, high));
+        }
+        for (const Tensor& x : {a, Fill(t, {kCount}, near)}) {
+          for (const char* op : {"Div", "Mod"}) {
+            backend.Check(OneNode(op, {x, b}, {}, {1}), Exactly);
+            backend.Check(OneNode(op, {x, Fill(t, {}, {std::floor(most)})}, {}, {1}), Exactly);
+          }
+        }
+      }
+    }
+  });
 }
 
 TEST(Elementwise, AChainMayReadAValueTwice) {

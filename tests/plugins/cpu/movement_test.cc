@@ -13,6 +13,36 @@ TEST(Movement, AnErrorNamesTheOperator) {
   EXPECT_THAT(outcome.errors, ::testing::Contains("Gather: index 9 is outside of [-5, 5)"));
 }
 
+TEST(Movement, GathersElementsAlongEveryAxisOfEverySize) {
+  for (DType t : {DType::kU8, DType::kF16, DType::kF32, DType::kF64}) {
+    for (DType index : {DType::kI32, DType::kI64}) {
+      for (const Shape& shape : {Shape{5, 6, 7}, Shape{5, 1, 7}, Shape{5, 6, 1}, Shape{1, 1, 1}, Shape{300, 2, 9}}) {
+        for (int64_t axis : {0, 1, 2, -1}) {
+          const double n = static_cast<double>(shape[static_cast<size_t>(axis < 0 ? axis + 3 : axis)]);
+          for (Shape wanted : {shape, Shape{1, 1, 1}, Shape{shape[0], 1, 1}, Shape{shape[0], shape[1], 1}}) {
+            Tensor indices = Random(index, wanted, -n, n - 1);
+            UnderTest().Check(OneNode("GatherElements", {Random(t, shape), indices}, With({{"axis", axis}})), Exactly);
+          }
+        }
+      }
+    }
+  }
+  std::vector<Tensor> never = {Random(DType::kF32, {2, 2})};
+  auto outcome = UnderTest().Check(
+      OneNode("GatherElements", {Random(DType::kF32, {5, 7}), Fill(DType::kI64, {2, 2}, {0, 1, -6, 2})}), Exactly, &never);
+  EXPECT_THAT(outcome.errors, ::testing::Contains("GatherElements: index -6 is outside of [-5, 5)"));
+}
+
+TEST(Movement, TransposesBytesAndShortsInBlocksWithRests) {
+  OnEveryMachine([](Backend& backend) {
+    for (DType t : {DType::kI8, DType::kI16, DType::kBF16}) {
+      for (const Shape& shape : {Shape{16, 16}, Shape{8, 8}, Shape{15, 17}, Shape{31, 64}, Shape{65, 33}, Shape{100, 257}}) {
+        backend.Check(OneNode("Transpose", {Random(t, shape, -100, 100)}), Exactly);
+      }
+    }
+  });
+}
+
 TEST(Movement, ConvertsBlockedLayouts) {
   const mge_layout kPlain = {sizeof(mge_layout), MGE_LAYOUT_PLAIN, 0, 0, {}, {}, {}, 0, 0};
   const mge_layout kChannelsLast = {sizeof(mge_layout), MGE_LAYOUT_PERMUTED, 4, 0, {0, 2, 3, 1}, {}, {}, 0, 0};
