@@ -137,6 +137,11 @@ TEST(Normalizer, DividesByTheNormUnlessItIsZero) {
 
 TEST(OneHotEncoder, EncodesNumbersAndStrings) {
   EXPECT_EQ(Ml("OneHotEncoder@1", {"float32[2]<2.0, 9.0>"}, "{cats_int64s=[1,2]}"), "float32[2,2]<0.0, 1.0, 0.0, 0.0>");
+  EXPECT_EQ(Ml("OneHotEncoder@1", {"int64[3]<-7, 0, 7>"}, "{cats_int64s=[7,-7,7]}"),
+            "float32[3,3]<0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0>");
+  EXPECT_EQ(Ml("OneHotEncoder@1", {"int64[3]<-9223372036854775808, 0, 5>"},
+               "{cats_int64s=[9223372036854775807,-9223372036854775808]}"),
+            "float32[3,2]<0.0, 1.0, 0.0, 0.0, 0.0, 0.0>");
   EXPECT_EQ(Ml("OneHotEncoder@1", {"string[1,1]<\"b\">"}, "{cats_strings=[\"a\",\"b\"]}"), "float32[1,1,2]<0.0, 1.0>");
   EXPECT_THAT(Ml("OneHotEncoder@1", {"int64[1]<9>"}, "{cats_int64s=[1,2], zeros=0}"), HasSubstr("no known category"));
   EXPECT_THAT(Ml("OneHotEncoder@1", {"int64[1]<9>"}, "{cats_strings=[\"a\"]}"), HasSubstr("differs from the categories'"));

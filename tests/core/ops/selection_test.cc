@@ -29,6 +29,16 @@ TEST(Unique, SortsCountsAndMapsBack) {
   EXPECT_EQ(Both("Unique", x, "{sorted=0}", 4, 2), "int64[6]<0, 1, 1, 2, 3, 2>");
 }
 
+TEST(Unique, OrdersNumbersOfEveryTypeAndSize) {
+  EXPECT_EQ(Both("Unique", {"int64[5]<-1, 9223372036854775807, -9223372036854775808, 0, 300>"}),
+            "int64[5]<-9223372036854775808, -1, 0, 300, 9223372036854775807>");
+  EXPECT_EQ(Both("Unique", {"uint64[3]<18446744073709551615, 0, 256>"}), "uint64[3]<0, 256, 18446744073709551615>");
+  EXPECT_EQ(Both("Unique", {"int8[4]<-1, 1, -128, -1>"}, "", 4, 3), "int64[3]<1, 2, 1>");
+  EXPECT_EQ(Both("Unique", {"float16[5]<nan, -inf, 2, -2, inf>"}), "float16[5]<-inf, -2.0, 2.0, inf, nan>");
+  EXPECT_EQ(Both("Unique", {"float64[4]<0.0, 1e-300, -0.0, -1e-300>"}, "", 4, 2), "int64[4]<1, 2, 1, 0>");
+  EXPECT_EQ(Both("Unique", {"bool[3]<true, false, true>"}, "", 4, 1), "int64[2]<1, 0>");
+}
+
 TEST(Unique, TakesSlicesStringsNanAndNothing) {
   EXPECT_EQ(Both("Unique", {"int8[2,3]<1, 1, 0, 2, 2, 5>"}, "{axis=1}"), "int8[2,2]<0, 1, 5, 2>");
   EXPECT_EQ(Both("Unique", {"string[3]<\"b\", \"a\", \"b\">"}), "string[2]<\"a\", \"b\">");
@@ -115,13 +125,17 @@ TEST(NonMaxSuppression, AgreesWithTheDefinitionForManyBoxes) {
       std::vector<HostValue> inputs(4);
       inputs[0].tensor = floats({1, n, 4}, boxes);
       inputs[1].tensor = floats({1, 1, n}, scores);
-      inputs[2].tensor = Tensor::Scalar<int64_t>(n);
       inputs[3].tensor = Tensor::Scalar<float>(threshold);
-      auto result = Evaluate(node, inputs);
-      ASSERT_TRUE(result.ok()) << FormatError(result.status());
-      std::vector<int64_t> rows = (*result)[0].tensor.ToInts(), kept;
-      for (size_t i = 2; i < rows.size(); i += 3) kept.push_back(rows[i]);
-      EXPECT_EQ(kept, KeptOneByOne(boxes, scores, threshold)) << spread << " " << threshold;
+      std::vector<int64_t> expected = KeptOneByOne(boxes, scores, threshold);
+      for (int64_t limit : {n, int64_t{100}, int64_t{20}, int64_t{1}}) {
+        inputs[2].tensor = Tensor::Scalar<int64_t>(limit);
+        auto result = Evaluate(node, inputs);
+        ASSERT_TRUE(result.ok()) << FormatError(result.status());
+        std::vector<int64_t> rows = (*result)[0].tensor.ToInts(), kept;
+        for (size_t i = 2; i < rows.size(); i += 3) kept.push_back(rows[i]);
+        if (static_cast<size_t>(limit) < expected.size()) expected.resize(static_cast<size_t>(limit));
+        EXPECT_EQ(kept, expected) << spread << " " << threshold << " " << limit;
+      }
     }
   }
 }

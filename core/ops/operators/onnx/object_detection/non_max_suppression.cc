@@ -95,6 +95,11 @@ class KeptBoxes {
       cell.end = cell.begin;
     }
   }
+  // Starts a list of few boxes, which need no cells.
+  void Reset() {
+    cell_width_ = 0;
+    cells_[0] = Cell();
+  }
   void Add(const Box& b) {
     if (!b.IsSolid()) return;
     const int64_t at = cells_[CellOf(b.x1)].end++;
@@ -209,7 +214,11 @@ absl::Status Eval(EvalContext& ctx) {
       if (score_threshold ? score[i] > *score_threshold : score[i] == score[i]) order[candidates++] = SortKey(score[i], i);
     }
     auto index_in = [](uint64_t key) { return static_cast<int64_t>(static_cast<uint32_t>(key)); };
-    boxes_kept.Reset(candidates, [&](int64_t c) { return ReadBox(box + index_in(order[c]) * 4, center); });
+    if (limit <= 64) {
+      boxes_kept.Reset();
+    } else {
+      boxes_kept.Reset(candidates, [&](int64_t c) { return ReadBox(box + index_in(order[c]) * 4, center); });
+    }
     LazyOrder best(order.first(static_cast<size_t>(candidates)), 2 * limit);
     for (int64_t c = 0; c < candidates && counts[list] < limit; ++c) {
       if (c % 4096 == 0) MGE_RETURN_IF_ERROR(ctx.CheckStop());
