@@ -231,8 +231,9 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace mge::cli
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv, char** variables) {
   mge::HoldStandardFiles();
+  mge::cli::SetVariables(variables);
   return mge::CallOnLargeStack(
       [](int count, char** words) { return mge::FlushOutput(mge::cli::RunGuarded(mge::cli::Main, count, words)); }, argc,
       argv);

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <cstdint>
-#include <cstdlib>
 
 #include "fmt/format.h"
 
@@ -14,15 +13,28 @@ namespace {
 
 enum class Coloring { kAuto, kAlways, kNever } coloring = Coloring::kAuto;
 
+const char* const* all_variables = nullptr;
+
+// Returns the value of a variable; "" if it is not set.
+std::string_view Variable(std::string_view name) {
+  for (const char* const* at = all_variables; at && *at; ++at) {
+    const std::string_view text = *at;
+    if (text.size() > name.size() && text.substr(0, name.size()) == name && text[name.size()] == '=') {
+      return text.substr(name.size() + 1);
+    }
+  }
+  return {};
+}
+
 bool IsColored(std::FILE* file) {
   if (coloring != Coloring::kAuto) return coloring == Coloring::kAlways;
-  const char* no_color = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  if ((no_color && *no_color) || (term && std::string_view(term) == "dumb")) return false;
+  if (!Variable("NO_COLOR").empty() || Variable("TERM") == "dumb") return false;
   return isatty(fileno(file)) != 0;
 }
 
 }  // namespace
+
+void SetVariables(const char* const* variables) { all_variables = variables; }
 
 void SetColor(std::string_view when) {
   coloring = when == "always" ? Coloring::kAlways : when == "never" ? Coloring::kNever : Coloring::kAuto;

@@ -8,6 +8,9 @@
 
 namespace mge::cli {
 
+// Sets the process's variables, NAME=VALUE, of which NO_COLOR and TERM are read. They end with null, as main() receives them.
+void SetVariables(const char* const* variables);
+
 // Sets when text is coloured: "always", "never", or "auto", the default: on a terminal, unless the variable NO_COLOR is set to
 // anything, or TERM to "dumb".
 void SetColor(std::string_view when);
