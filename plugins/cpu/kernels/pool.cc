@@ -64,7 +64,7 @@ double SerialUs(const Node& n, const PoolSpec& s, Isa isa, bool channels_last) {
   // Plain rows are joined before their columns, and each row of the output has a start.
   double ns = channels_last ? vector_ns * rows * columns
                             : vector_ns * (rows + columns) * stride + 0.2 +
-                                  40.0 / static_cast<double>(std::max<int64_t>(1, s.axis[2].out));
+                                  12.0 / static_cast<double>(std::max<int64_t>(1, s.axis[2].out));
   const bool indexed = n.has_output(1);
   if (indexed) ns = channels_last ? 2 * ns + 0.3 : 2 * ns + 1.5 * static_cast<double>(s.axis[2].kernel);
   const auto bytes = static_cast<double>(x.bytes() + (indexed ? 3 : 1) * y.bytes());
