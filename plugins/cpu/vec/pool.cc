@@ -59,7 +59,7 @@ MGE_INLINE V Join(V a, V b) {
   return static_cast<V>(a + b);
 }
 
-// Returns what is added to a window for one element.
+// Returns the contribution of an element to a window.
 template <PoolOp Op, typename V>
 MGE_INLINE V Map(V x) {
   if constexpr (Op == PoolOp::kL1) return Magnitude(x);
