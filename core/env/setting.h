@@ -173,8 +173,8 @@ struct Setting {
   // The key of a backend's setting of the same type, which takes this setting's value. From one source, the value for the
   // backend's own name wins.
   std::string_view sets = {};
-  // What holds if no source sets the value, if that is not what the default says: lists show it instead of the default. Without
-  // it, that of a setting with `sets` is the value of the backend's setting.
+  // Text for lists in place of the default, if something else holds where no source sets the value. Lists show the value of
+  // the backend's setting for a row with `sets` and without this text.
   std::string_view unset = {};
   // A variable and an option (of the command line, a call or a session) with different values are an error. Otherwise the
   // option wins.

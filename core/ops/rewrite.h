@@ -29,7 +29,7 @@ struct Rewrite {
   absl::StatusOr<bool> (*apply)(Graph& graph, NodeId node, HostAllocator& allocator);
   // An operator for which every device must have kernels, mostly that of the new nodes. Empty: the rewrite is always applied.
   std::string_view needs = {};
-  // An operator that the pattern contains. Such a node is not folded before the rewrite was tried, and if `needs` is not
+  // An operator that the pattern contains. A node with it is not folded before the rewrite was tried, and if `needs` is not
   // empty, devices are asked only for graphs that have one.
   std::string_view contains = {};
 };
