@@ -167,9 +167,11 @@ std::string SettingsToml() {
     for (const SettingRow& row : kSettings) {
       if (AreaOf(row) != area || row.key == kConfigFiles.key) continue;
       std::string allowed = AllowedWithUnit(row);
-      out += fmt::format("\n# {}\n# {}{}{}; {}; {}\n# {} = {}\n", row.doc, TypeName(row.type), allowed.empty() ? "" : ": ",
-                         allowed, WhenText(row), VariableOf(row.key), row.key.substr(area.empty() ? 0 : area.size() + 1),
-                         TomlDefault(row));
+      const std::string usual = DefaultTextFor(row, DefaultOf(row), row.key);
+      const std::string unset = usual == Default(row) ? "" : fmt::format(" Without a value: {}.", usual);
+      out += fmt::format("\n# {}{}\n# {}{}{}; {}; {}\n# {} = {}\n", row.doc, unset, TypeName(row.type),
+                         allowed.empty() ? "" : ": ", allowed, WhenText(row), VariableOf(row.key),
+                         row.key.substr(area.empty() ? 0 : area.size() + 1), TomlDefault(row));
     }
   }
   return out;

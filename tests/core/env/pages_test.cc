@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "core/env/setting_text.h"
+#include "core/env/settings.h"
 #include "tests/core/env/env_test_util.h"
 
 namespace mge {
@@ -48,9 +50,9 @@ TEST(Pages, MgeTomlIsValidWithEveryLineInEffect) {
   ScratchDir dir;
   auto registry = MustCreate({.config_files = {dir.Write("all.toml", text)}, .environment = {{{"HOME", "/users/a"}}}});
   ASSERT_TRUE(registry->CheckUnknown().ok());
-  for (const SettingInfo& info : registry->List()) {
-    if (info.key == kConfigFiles.key) continue;
-    EXPECT_EQ(info.value, info.default_value) << info.key;
+  for (const SettingRow& row : kSettings) {
+    if (row.key == kConfigFiles.key) continue;
+    EXPECT_EQ(InfoOf(*registry, row.key).value, FormatSetting(row, DefaultOf(row, "/users/a"))) << row.key;
   }
 }
 

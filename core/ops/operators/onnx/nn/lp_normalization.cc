@@ -20,40 +20,12 @@ absl::Status Infer(InferContext& ctx) {
   return SameTypeAsFirst(ctx);
 }
 
-absl::Status Eval(EvalContext& ctx) {
-  const Tensor& x = ctx.input(0);
-  MGE_RETURN_IF_ERROR(Check(ctx.node(), x.rank()));
-  MGE_ASSIGN_OR_RETURN(int64_t axis, NormalizeAxis(ctx.attrs().Int("axis"), x.rank()));
-  bool squares = ctx.attrs().Int("p") == 2;
-  AxisSplit split = SplitAtAxis(x.shape(), axis);
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
-  if (y->elements() == 0) return absl::OkStatus();
-  DispatchFloating(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for (int64_t row = 0; row < split.outer * split.inner; ++row) {
-      int64_t at = row / split.inner * split.size * split.inner + row % split.inner;
-      const T* in = x.Data<T>().data() + at;
-      T* out = y->MutableData<T>().data() + at;
-      double norm = 0;
-      for (int64_t k = 0; k < split.size; ++k) {
-        double v = static_cast<double>(in[k * split.inner]);
-        norm += squares ? v * v : std::abs(v);
-      }
-      if (squares) norm = std::sqrt(norm);
-      for (int64_t k = 0; k < split.size; ++k) {
-        out[k * split.inner] = norm == 0 ? T(0.0f) : Rounded<T>(static_cast<double>(in[k * split.inner]) / norm);
-      }
-    }
-  });
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> Body(FunctionBody& f) {
   const Ints axes = {f.attrs().Int("axis")};
   const bool squares = f.attrs().Int("p") == 2;
   if (f.AppliesInFloat32()) return true;
   Term sum = f.Sum(squares ? f.x() * f.x() : Unary("Abs", f.x()), axes);
-  sum = f.Where(sum > 0, sum, f.Number(1));
+  sum = f.Where(Binary("Equal", sum, f.Number(0)).id(), f.Number(1), sum);
   f.Result(0, "Div", {f.input(0), (squares ? Unary("Sqrt", sum) : sum).id()});
   return true;
 }
@@ -67,10 +39,9 @@ MGE_OP(lp_normalization) = {
     .outputs = {{"output"}},
     .attrs = {AxisOf({"axis", -1, "the axis"}), {"p", 2, "the norm"}},
     .infer = Infer,
-    .eval = Eval,
+    .eval = EvalByBody,
     .gradient = ReplacementGradient,
     .body = Body,
-    .gradient_body = Body,
     .in_place = {{0, 0}},
     .examples = {"(T[2,5,3])"},
 };

@@ -34,49 +34,17 @@ absl::Status Infer(InferContext& ctx) {
   return SameTypeAsFirst(ctx);
 }
 
-absl::Status Eval(EvalContext& ctx) {
-  const Tensor& x = ctx.input(0);
-  MGE_ASSIGN_OR_RETURN(Ints axes, AxesOf(ctx.node(), x.rank()));
-  Shape kept = x.shape();
-  for (int64_t a : axes) kept[a] = 1;
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
-  if (y->elements() == 0) return absl::OkStatus();
-  int64_t groups = Elements(kept);
-  double n = static_cast<double>(x.elements() / groups);
-  std::vector<double> mean(groups, 0), deviation(groups, 0);
-  DispatchFloating(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* in = x.Data<T>().data();
-    T* out = y->MutableData<T>().data();
-    auto each = [&](auto f) { ForBroadcast(x.shape(), kept, x.shape(), [&](int64_t i, int64_t, int64_t g) { f(i, g); }); };
-    each([&](int64_t i, int64_t g) { mean[g] += static_cast<double>(in[i]) / n; });
-    each([&](int64_t i, int64_t g) {
-      double d = static_cast<double>(in[i]) - mean[g];
-      deviation[g] += d * d / n;
-    });
-    const bool only_mean = ctx.attrs().Int("_only_mean") != 0;
-    for (double& d : deviation) d = only_mean ? 1 : std::sqrt(d) + kEpsilon;
-    each([&](int64_t i, int64_t g) { out[i] = Rounded<T>((static_cast<double>(in[i]) - mean[g]) / deviation[g]); });
-  });
-  return absl::OkStatus();
-}
-
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  const Ints axes = f.attrs().IntList("axes");
-  if (axes.empty()) return false;
   if (f.AppliesInFloat32()) return true;
-  const Term centered = f.x() - f.Mean(f.x(), axes);
+  const Ints axes = f.attrs().IntList("axes");
+  auto mean = [&](const Term& x) { return axes.empty() ? x : f.Mean(x, axes); };
+  const Term centered = f.x() - mean(f.x());
   if (f.attrs().Int("_only_mean") != 0) {
     f.Result(0, "Identity", {centered.id()});
     return true;
   }
-  f.Result(0, "Div", {centered.id(), (Unary("Sqrt", f.Mean(centered * centered, axes)) + kEpsilon).id()});
+  f.Result(0, "Div", {centered.id(), (Unary("Sqrt", mean(centered * centered)) + kEpsilon).id()});
   return true;
-}
-
-absl::StatusOr<bool> GradientBody(FunctionBody& f) {
-  if (f.attrs().IntList("axes").empty()) return f.Unsupported("the gradient without axes");
-  return Body(f);
 }
 
 }  // namespace
@@ -88,11 +56,10 @@ MGE_OP(mean_variance_normalization) = {
     .outputs = {{"Y"}},
     .attrs = {AxisOf({"axes", {0, 2, 3}, "the axes"}), {"_only_mean", AttrType::kInt}},
     .infer = Infer,
-    .eval = Eval,
+    .eval = EvalByBody,
     .upgrade = Upgrade,
     .gradient = ReplacementGradient,
     .body = Body,
-    .gradient_body = GradientBody,
     .in_place = {{0, 0}},
     .examples = {"(T[2,3,5,4])"},
 };
