@@ -16,7 +16,6 @@ inline constexpr RemovedOption kRemovedOptions[] = {
     {"mge doctor", "--release", "--end-quarantine"},
     {"mge run", "--compare", "--against"},
     {"mge sdk test", "--limit", "--timeout"},
-    {"mge train", "--freeze", "--frozen"},
 };
 
 }  // namespace mge::cli

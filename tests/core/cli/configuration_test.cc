@@ -83,7 +83,6 @@ TEST_F(Command, NamesTheSuccessorOfARemovedOption) {
   Good();
   const std::pair<const char*, const char*> lines[] = {{"run good.onnx --compare host", "--against"},
                                                        {"run good.onnx --compare=host", "--against"},
-                                                       {"train good.onnx --freeze w", "--frozen"},
                                                        {"doctor --release cpu", "--end-quarantine"},
                                                        {"sdk test mge.so --limit 5", "--timeout"}};
   for (const auto& [line, successor] : lines) {
