@@ -42,7 +42,7 @@ if(TARGET mge_backend_cpu)
   find_package(CLI11 REQUIRED)
   set(command ${PROJECT_SOURCE_DIR}/core/cli)
   add_executable(fuzz_devices fuzz/mutants_devices.cc ${command}/arguments.cc ${command}/common.cc ${command}/compare.cc
-                              ${command}/input_path.cc ${command}/inputs.cc)
+                              ${command}/input_path.cc ${command}/inputs.cc ${command}/terminal.cc)
   target_link_libraries(fuzz_devices PRIVATE mge mge_sdk mge_base CLI11::CLI11 nlohmann_json::nlohmann_json)
   add_dependencies(fuzz_devices mge_backend_cpu)
   mge_mutants(fuzz_devices 5000)
