@@ -215,7 +215,8 @@ void Registry::State::Publish() {
   for (size_t i = 0; i < entries.size(); ++i) {
     const Entry& entry = entries[i];
     SettingSlot slot = entry.Slot();
-    if (entry.row.lifecycle == Lifecycle::kDynamic && slot.value != entry.default_value) {
+    const bool differs = slot.value != entry.default_value || (!entry.row.unset.empty() && entry.Highest());
+    if (entry.row.lifecycle == Lifecycle::kDynamic && differs) {
       std::string text = FormatSetting(entry.row, slot.value);
       dynamic.push_back(fmt::format("{}={}:{};", entry.row.key, text.size(), text));
     }

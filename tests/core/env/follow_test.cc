@@ -98,7 +98,7 @@ TEST_F(FollowedEnvironment, TellsABackend) {
                                                          .min = "0",
                                                          .max = "9",
                                                          .lifecycle = Lifecycle::kDynamic,
-                                                         .doc = "A level."}});
+                                                         .doc = "Level of detail."}});
   ASSERT_TRUE(added.ok()) << FormatError(added.status());
   registry->MarkRead();
   std::vector<std::string> told;

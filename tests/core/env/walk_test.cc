@@ -343,7 +343,8 @@ TEST_P(Walk, IsPartOfAPlansKeyIfItIsDynamic) {
   EXPECT_EQ(before, "");
   for (const Sample& sample : SamplesOf(row())) {
     if (!sample.good || sample.text.empty() || !registry->Set(row().key, sample.text).ok()) continue;
-    bool changed = InfoOf(*registry, row().key).value != InfoOf(*registry, row().key).default_value;
+    const std::string usual = FormatSetting(row(), DefaultOf(row()));
+    bool changed = InfoOf(*registry, row().key).value != usual || !row().unset.empty();
     bool dynamic = row().lifecycle == Lifecycle::kDynamic;
     EXPECT_EQ(registry->snapshot()->DynamicKey() != before, changed && dynamic) << row().key << " = " << sample.text;
   }
