@@ -226,6 +226,7 @@ class Generator(Closable):
                  control: RunControl | None = None) -> Iterator[str]:
         """Appends the text to the sequence and yields the continuation in pieces. It ends before the first of the texts in `stop`, also if
         one crosses tokens. The other arguments are those of tokens()."""
+        self._open()
         stops = [stop] if isinstance(stop, str) else list(stop)
         ids = self.encode(prompt, add_special_tokens=add_special_tokens)
         self.append(ids)

@@ -135,7 +135,7 @@ TEST_F(Compute, NnpackThreadsLimitOwnConvolutions) {
   Convolutions(64, kInputs, {64, 64});
   auto threads = [&](const std::string& env) {
     Outcome o =
-        Mge("bench conv.onnx --runs 30 --device cpu0 --set profile.file=t.json",
+        Mge("bench conv.onnx --runs 400 --device cpu0 --set profile.file=t.json",
             "MGE_THREADS=4 MGE_CPU_ONEDNN=0 MGE_CPU_OPENBLAS=0 MXNET_PROFILER_AUTOSTART=1 MXNET_PROFILER_MODE=3 " + env);
     EXPECT_EQ(o.code, 0) << o.err;
     const std::string trace = Read("t.json");

@@ -75,6 +75,12 @@ CLASSES = {
         "plan": lambda p: mge.Session(MODEL).plan(IMAGE, profile=p)}),
     mge.EnqueuedRun: (lambda: mge.EnqueuedRun.__new__(mge.EnqueuedRun), {
         "wait": lambda r: r.wait(), "result": lambda r: r.result(), "after": lambda r: mge.Session(MODEL).enqueue(IMAGE, after=[r])}),
+    mge.Generator: (lambda: mge.Generator.__new__(mge.Generator), {
+        "vocabulary": lambda g: g.vocabulary, "max_length": lambda g: g.max_length, "end_tokens": lambda g: g.end_tokens,
+        "device": lambda g: g.device, "cache_bytes_per_token": lambda g: g.cache_bytes_per_token,
+        "weight_bytes": lambda g: g.weight_bytes, "sampling": lambda g: g.sampling, "sequence": lambda g: g.sequence,
+        "append": lambda g: g.append([1]), "next": lambda g: g.next(), "logits": lambda g: g.logits(),
+        "rewind": lambda g: g.rewind(0), "tokens": lambda g: next(g.tokens()), "generate": lambda g: next(g.generate("a"))}),
     eager.Eager: (lambda: eager.Eager.__new__(eager.Eager), {
         "tensor": lambda e: e.tensor([1.0]), "apply": lambda e: e.apply("Relu", [1.0]), "synchronize": lambda e: e.synchronize(),
         "report": lambda e: e.report()}),
@@ -93,6 +99,7 @@ CLASSES = {
 }
 ALLOWED = {"close", "closed", "ops",  # of closed objects
            "empty", "read", "from_dlpack",  # class methods
+           "tokenizer", "encode", "decode", "chat_prompt",  # which read files of the folder only
            "inputs", "outputs", "compiled", "quiet", "deliver"}  # what Python has itself
 
 

@@ -155,7 +155,7 @@ print(cast(), mge.default_runtime().get("numerics.cast"))
 os.environ["MGE_NUMERICS_CAST"] = "round"
 try:
     mge.Session(MODEL)
-except mge.InvalidError as error:
+except mge.UsageError as error:
     print(error.title)
 del os.environ["MGE_NUMERICS_CAST"]
 mge.Session(MODEL)
