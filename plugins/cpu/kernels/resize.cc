@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resize: nearest along any dimensions; linear along up to three dimensions of float32, float64 and bytes (all taps of an
-// output at once).
+// Resize: nearest along any dimensions; linear along up to three dimensions of float32 and float64 (all taps of an output
+// at once).
 #include "mge/plugin/problems/resize.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 
 #include "support/index_map.h"
@@ -111,20 +110,6 @@ struct LinearArgs {
   Chunks chunks;            // chunks of (outer, all resampled positions except the last dimension's)
 };
 
-// The type in which elements of T are mixed.
-template <typename T>
-using Mixed = std::conditional_t<std::is_integral_v<T>, float, T>;
-
-// Rounds to the nearest element, to even at ties, and to the limits of bytes.
-template <typename T>
-T ToElement(Mixed<T> v) {
-  if constexpr (std::is_integral_v<T>) {
-    constexpr float kRounds = 0x1.8p23f;  // numbers of this size have no fraction
-    v = std::clamp<float>((v + kRounds) - kRounds, std::numeric_limits<T>::min(), std::numeric_limits<T>::max());
-  }
-  return static_cast<T>(v);
-}
-
 // The rows of the input that one row of the output mixes.
 template <typename C>
 struct MixedRows {
@@ -155,7 +140,7 @@ void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* tap
     }
     for (int64_t i = begin; i < end; ++i) {
       const C b = static_cast<C>(taps[i].weight);
-      to[i] = ToElement<T>((1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first]);
+      to[i] = static_cast<T>((1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first]);
     }
     begin = end;
   }
@@ -187,14 +172,14 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
         const T* row = x + mix.rows[k] * in * args.inner + c;
         sum += mix.weights[k] * (a * static_cast<C>(row[t.low * args.inner]) + b * static_cast<C>(row[t.high * args.inner]));
       }
-      to[c] = ToElement<T>(sum);
+      to[c] = static_cast<T>(sum);
     }
   }
 }
 
 template <typename T>
 mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
-  using C = Mixed<T>;
+  using C = T;
   auto* x = At<const T>(run, args.x);
   auto* y = At<T>(run, args.y);
   int last = args.linear - 1;
@@ -320,7 +305,7 @@ class LinearKernel : public Kernel {
 // Calls f with the element type's tag. Returns false for other types; those of 16 bits are computed as float32.
 template <typename F>
 bool DispatchMixed(mge_dtype type, F f) {
-  return DispatchTo<float, double, int8_t, uint8_t>(type, f);
+  return DispatchTo<float, double>(type, f);
 }
 
 struct ResizeRow {
@@ -335,7 +320,7 @@ struct ResizeRow {
     }
     if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
     Value x = n.input(0);
-    if (!DispatchMixed(x.dtype(), [](auto) {})) return offers.Refuse("only float32, float64 and bytes");
+    if (!DispatchMixed(x.dtype(), [](auto) {})) return offers.Refuse("only float32 and float64");
     for (bool last : {false, true}) {
       if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
       Linear linear;
