@@ -177,10 +177,13 @@ output e
       << why_;
   EXPECT_THAT(why_, HasSubstr("there because virtual0 has no kernel for it; Transpose: more than 8 dimensions"));
 
-  constexpr char kHardmax[] = "input x : float32[2,512]\na = Relu(x)\nb = Hardmax(a)\nc = Neg(b)\noutput c\n";
-  auto host = Load(runtime_, kHardmax, "host");
+  constexpr char kDropout[] =
+      "input x : float32[2,512]\nconst half = float32[]<0.5>\nconst yes = bool[]<1>\na = Relu(x)\nb = Dropout(a, half, "
+      "yes)\n"
+      "c = Neg(b)\noutput c\n";
+  auto host = Load(runtime_, kDropout, "host");
   ASSERT_TRUE(host.ok());
-  ASSERT_NO_FATAL_FAILURE(Prepare(kHardmax, "cpu0,gpu1", in));
+  ASSERT_NO_FATAL_FAILURE(Prepare(kDropout, "cpu0,gpu1", in));
   EXPECT_THAT(Places(), ElementsAre("cpu0", "virtual1", "cpu0")) << why_;
   EXPECT_THAT(Copies(), ElementsAre("virtual1, copy in: copy from host", "virtual1, copy out: copy to host")) << why_;
   EXPECT_THAT(why_, HasSubstr("there because cpu0 has no kernel for it"));
@@ -188,7 +191,9 @@ output e
 }
 
 TEST_F(SeveralDevices, JoinedByPlusRunAStepOnTheOnlyOneThatCan) {
-  constexpr char kModel[] = "input x : float32[2,512]\na = Hardmax(x)\nb = Hardmax(a)\nc = Hardmax(b)\noutput c\n";
+  constexpr char kModel[] =
+      "input x : float32[2,512]\nconst half = float32[]<0.5>\nconst yes = bool[]<1>\na = Dropout(x, half, yes)\n"
+      "b = Dropout(a, half, yes)\nc = Dropout(b, half, yes)\noutput c\n";
   const std::vector<HostValue> in = {Numbers({2, 512})};
   auto host = Load(runtime_, kModel, "host");
   ASSERT_TRUE(host.ok());
