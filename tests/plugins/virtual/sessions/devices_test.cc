@@ -178,7 +178,7 @@ output e
   EXPECT_THAT(why_, HasSubstr("there because virtual0 has no kernel for it; Transpose: more than 8 dimensions"));
 
   constexpr char kDropout[] =
-      "input x : float32[2,512]\nconst half = float32[]<0.5>\nconst yes = bool[]<1>\na = Relu(x)\nb = Dropout(a, half, "
+      "input x : float32[2,512]\nconst none = float32[]<0>\nconst yes = bool[]<true>\na = Relu(x)\nb = Dropout(a, none, "
       "yes)\n"
       "c = Neg(b)\noutput c\n";
   auto host = Load(runtime_, kDropout, "host");
@@ -192,8 +192,8 @@ output e
 
 TEST_F(SeveralDevices, JoinedByPlusRunAStepOnTheOnlyOneThatCan) {
   constexpr char kModel[] =
-      "input x : float32[2,512]\nconst half = float32[]<0.5>\nconst yes = bool[]<1>\na = Dropout(x, half, yes)\n"
-      "b = Dropout(a, half, yes)\nc = Dropout(b, half, yes)\noutput c\n";
+      "input x : float32[2,512]\nconst none = float32[]<0>\nconst yes = bool[]<true>\na = Dropout(x, none, yes)\n"
+      "b = Dropout(a, none, yes)\nc = Dropout(b, none, yes)\noutput c\n";
   const std::vector<HostValue> in = {Numbers({2, 512})};
   auto host = Load(runtime_, kModel, "host");
   ASSERT_TRUE(host.ok());
