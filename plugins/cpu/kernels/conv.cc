@@ -253,11 +253,6 @@ mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   return MGE_OK;
 }
 
-double RepeatUs(const Convolution& c) {
-  constexpr double kNsPerElement = 0.4;
-  return 1e-3 * kNsPerElement * static_cast<double>(c.images * c.in_pixels() * c.outputs);
-}
-
 double DepthwiseUs(const Convolution& c, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
   double channels = std::ceil(static_cast<double>(c.outputs) / lanes) * lanes;
@@ -268,7 +263,7 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
   double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
   flops *= 1 + 3.0 / static_cast<double>(w.ow);  // the ends of short lines
-  const double repeat = c.multiplier() > 1 ? RepeatUs(c) : 0;
+  const double repeat = c.multiplier() > 1 ? RepeatUs(c.images * c.in_pixels() * c.outputs) : 0;
   return 0.1 + repeat + flops / (unrolled ? per_us : 0.5 * per_us) + WindowUs(bytes) + ActivationUs(c, isa);
 }
 
@@ -318,7 +313,8 @@ class DepthwiseKernel : public ConvKernel {
     packed_bytes_ = BytesOf(c.outputs * c.taps());
     const int64_t elements = c.images * c.in_pixels() * c.channels;
     args_.multiplier = c.multiplier();
-    args_.repeats = SplitWork(static_cast<uint64_t>(elements), RepeatUs(c) / static_cast<double>(elements));
+    args_.repeats =
+        SplitWork(static_cast<uint64_t>(elements), RepeatUs(elements * c.multiplier()) / static_cast<double>(elements));
     args_.image_offset = args_.packs ? (packed_bytes_ + 63) / 64 * 64 : 0;
     workspace_bytes_ = args_.image_offset + (c.multiplier() > 1 ? BytesOf(elements * c.multiplier()) : 0);
   }

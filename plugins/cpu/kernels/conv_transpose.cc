@@ -9,6 +9,7 @@
 
 #include "mge/plugin/problems/conv.hpp"
 #include "support/conv_threads.h"
+#include "support/convolution.h"
 #include "support/epilogue.h"
 #include "support/gemm.h"
 #include "support/kernel.h"
@@ -168,10 +169,7 @@ mge_code Launch(const Args& s, const mge_run* run) {
 
 double ProductUs(const Transposed& t, Isa isa) { return t.depthwise() ? 0 : GemmSerialUs(t.size(), isa); }
 
-double RepeatUs(const Transposed& t) {
-  constexpr double kNsPerElement = 0.4;
-  return t.repeats() ? 1e-3 * kNsPerElement * static_cast<double>(t.images_at_once() * t.image_columns()) : 0;
-}
+double RepeatUs(const Transposed& t) { return t.repeats() ? cpu::RepeatUs(t.images_at_once() * t.image_columns()) : 0; }
 
 double SumsUs(const Transposed& t, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;

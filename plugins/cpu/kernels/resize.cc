@@ -111,48 +111,48 @@ struct LinearArgs {
 };
 
 // The rows of the input that one row of the output mixes.
-template <typename C>
+template <typename T>
 struct MixedRows {
   int count = 1;
   int64_t rows[1 << (kMaxLinear - 1)] = {0};
-  C weights[1 << (kMaxLinear - 1)] = {1};
+  T weights[1 << (kMaxLinear - 1)] = {1};
 };
 
 // Returns true if most elements of a row are read by no output, so that mixing whole rows is wasted.
 bool Skips(const LinearArgs& a) { return a.in[a.linear - 1] > 2 * a.out[a.linear - 1]; }
 
 // Pieces of one element: mixes the rows first, then resamples the row that they make.
-template <typename T, typename C>
-void ResampleRow(const LinearArgs& args, const MixedRows<C>& mix, const Tap* taps, const T* x, T* to) {
+template <typename T>
+void ResampleRow(const LinearArgs& args, const MixedRows<T>& mix, const Tap* taps, const T* x, T* to) {
   constexpr int64_t kMax = 2048;  // elements of a row that fit on the stack
   const int64_t in = args.in[args.linear - 1], out = args.out[args.linear - 1];
-  C row[kMax];
+  T row[kMax];
   for (int64_t begin = 0; begin < out;) {
     // A part of the output whose inputs fit. Places do not decrease.
     const int64_t first = taps[begin].low;
     int64_t end = begin, last = first;
     for (; end < out && taps[end].low >= first && taps[end].high - first < kMax; ++end)
       last = std::max(last, taps[end].high);
-    for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * static_cast<C>(x[mix.rows[0] * in + c]);
+    for (int64_t c = first; c <= last; ++c) row[c - first] = mix.weights[0] * x[mix.rows[0] * in + c];
     for (int k = 1; k < mix.count; ++k) {
       const T* other = x + mix.rows[k] * in;
-      for (int64_t c = first; c <= last; ++c) row[c - first] += mix.weights[k] * static_cast<C>(other[c]);
+      for (int64_t c = first; c <= last; ++c) row[c - first] += mix.weights[k] * other[c];
     }
     for (int64_t i = begin; i < end; ++i) {
-      const C b = static_cast<C>(taps[i].weight);
-      to[i] = static_cast<T>((1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first]);
+      const T b = static_cast<T>(taps[i].weight);
+      to[i] = (1 - b) * row[taps[i].low - first] + b * row[taps[i].high - first];
     }
     begin = end;
   }
 }
 
 // Pieces of several elements, one by one.
-template <typename T, typename C>
-void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* taps, const T* x, T* to) {
+template <typename T>
+void ResamplePieces(const LinearArgs& args, const MixedRows<T>& mix, const Tap* taps, const T* x, T* to) {
   const int64_t in = args.in[args.linear - 1], out = args.out[args.linear - 1];
   for (int64_t i = 0; i < out; ++i, to += args.inner) {
     const Tap& t = taps[i];
-    const C b = static_cast<C>(t.weight), a = 1 - b;
+    const T b = static_cast<T>(t.weight), a = 1 - b;
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t kMinVector = 4;
       if (args.inner >= kMinVector) {
@@ -167,19 +167,18 @@ void ResamplePieces(const LinearArgs& args, const MixedRows<C>& mix, const Tap* 
       }
     }
     for (int64_t c = 0; c < args.inner; ++c) {
-      C sum = 0;
+      T sum = 0;
       for (int k = 0; k < mix.count; ++k) {
         const T* row = x + mix.rows[k] * in * args.inner + c;
-        sum += mix.weights[k] * (a * static_cast<C>(row[t.low * args.inner]) + b * static_cast<C>(row[t.high * args.inner]));
+        sum += mix.weights[k] * (a * row[t.low * args.inner] + b * row[t.high * args.inner]);
       }
-      to[c] = static_cast<T>(sum);
+      to[c] = sum;
     }
   }
 }
 
 template <typename T>
 mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
-  using C = T;
   auto* x = At<const T>(run, args.x);
   auto* y = At<T>(run, args.y);
   int last = args.linear - 1;
@@ -192,7 +191,7 @@ mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
         index[d] = rest % args.out[d];
         rest /= args.out[d];
       }
-      MixedRows<C> mix;
+      MixedRows<T> mix;
       mix.rows[0] = rest;
       const Tap* list = args.taps;
       for (int d = 0; d < last; ++d) {
@@ -200,9 +199,9 @@ mge_code LaunchLinear(const LinearArgs& args, const mge_run* run) {
         list += args.out[d];
         for (int k = 0; k < mix.count; ++k) {
           mix.rows[mix.count + k] = mix.rows[k] * args.in[d] + t.high;
-          mix.weights[mix.count + k] = mix.weights[k] * static_cast<C>(t.weight);
+          mix.weights[mix.count + k] = mix.weights[k] * static_cast<T>(t.weight);
           mix.rows[k] = mix.rows[k] * args.in[d] + t.low;
-          mix.weights[k] *= 1 - static_cast<C>(t.weight);
+          mix.weights[k] *= 1 - static_cast<T>(t.weight);
         }
         mix.count *= 2;
       }
@@ -302,9 +301,9 @@ class LinearKernel : public Kernel {
   StepFn step_;
 };
 
-// Calls f with the element type's tag. Returns false for other types; those of 16 bits are computed as float32.
+// Calls f with the element type's tag. Returns false for other types; floats of 16 bits are computed as float32.
 template <typename F>
-bool DispatchMixed(mge_dtype type, F f) {
+bool DispatchWide(mge_dtype type, F f) {
   return DispatchTo<float, double>(type, f);
 }
 
@@ -320,7 +319,7 @@ struct ResizeRow {
     }
     if (mode != "linear") return offers.Refuse("no mode " + std::string(mode));
     Value x = n.input(0);
-    if (!DispatchMixed(x.dtype(), [](auto) {})) return offers.Refuse("only float32 and float64");
+    if (!DispatchWide(x.dtype(), [](auto) {})) return offers.Refuse("only float32 and float64");
     for (bool last : {false, true}) {
       if (last && (x.rank() < 3 || x.rank() > 5 || x.is_constant())) continue;
       Linear linear;
@@ -350,7 +349,7 @@ struct ResizeRow {
     if (!DescribeLinear(n, last, &linear).ok()) return nullptr;
     linear.args.blend = &Blend(IsaOf(c));
     StepFn step;
-    DispatchMixed(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
+    DispatchWide(n.input(0).dtype(), [&](auto tag) { step = StepFn::Of<LaunchLinear<typename decltype(tag)::type>>(); });
     return std::make_unique<LinearKernel>(linear, p.operand(0, 0), step);
   }
 };

@@ -40,6 +40,12 @@ struct Convolution {
   }
 };
 
+// Estimates the copy of an image that has every element as often as its channel has outputs, to `elements` elements.
+inline double RepeatUs(int64_t elements) {
+  constexpr double kNsPerElement = 0.4;
+  return 1e-3 * kNsPerElement * static_cast<double>(elements);
+}
+
 // Reads the geometry of a convolution of image x and filter w with output y, from the attributes of `n`. All shapes must be
 // known. Leaves the operand numbers, the types, the bias and the epilogue to the caller.
 Result ReadConvolution(const Node& n, const Value& x, const Value& w, const Value& y, Convolution* out);
