@@ -9,7 +9,7 @@
 namespace mge::api {
 
 // Lets each run of a training session fail with kNotFinite if its loss is not finite and the option on_nan is "stop", warn once if
-// it is "skip", and warn once of a batch whose labels are all ignored. `trained` must outlive the session.
+// it is "skip", and warn once of a batch whose labels are all ignored.
 void CheckSteps(mge::Session& session, std::shared_ptr<const TrainedModel> trained);
 
 }  // namespace mge::api

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * MGE for applications, in plain C99: load an ONNX model, choose a device, run it. mge/eager.h adds eager mode, and
- * mge/context.h the contexts of MXNet. The rest is one file, which bindings of other languages read as a whole.
+ * MGE for applications, in plain C99: load an ONNX model, choose a device, run it. mge/eager.h adds eager mode,
+ * mge/generate.h language models, and mge/context.h the contexts of MXNet. The rest is one file, which bindings of other languages read as a whole.
  *
  *   mge_runtime* runtime = NULL;  mge_session* session = NULL;  mge_status* status;
  *   if ((status = mge_runtime_create(NULL, &runtime))) goto failed;
