@@ -124,7 +124,9 @@ inline constexpr Setting<bool> kJitKeepFiles = {
     .key = "jit.keep_files",
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Keeps the source and the code of each kernel that a GPU backend generates as files in jit.work_dir.",
+    .doc =
+        "Keeps the source and the code of each kernel that a backend generates as files in jit.work_dir. The CPU backend "
+        "keeps the list of its instructions and the machine code.",
     .aliases = "MGB_JIT_KEEP_INTERM",
 };
 inline constexpr Setting<Path> kJitWorkDir = {

@@ -17,8 +17,8 @@ struct Backend : BackendDefaults {
   static constexpr std::string_view kKernelSet = MGE_KERNEL_SET;
 
   static constexpr const mge_setting* kSettings[] = {
-      &kIsaSetting,          &kOnednnSetting,         &kOpenblasSetting,    &kOnednnCacheSetting, &kConvThreadsSetting,
-      &kParallelCopySetting, &kOperatorTuningSetting, &kTuningCoresSetting, &kHugePagesSetting};
+      &kIsaSetting,         &kJitSetting,          &kOnednnSetting,         &kOpenblasSetting,    &kOnednnCacheSetting,
+      &kConvThreadsSetting, &kParallelCopySetting, &kOperatorTuningSetting, &kTuningCoresSetting, &kHugePagesSetting};
   using Device = cpu::Device;
   using Memory = cpu::Memory;
   using Kernels = JoinedKernels<cpu::Kernels, WidenedKernels>;

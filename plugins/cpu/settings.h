@@ -10,6 +10,10 @@ inline constexpr mge_setting kIsaSetting = Dynamic(
     ChoiceSetting("cpu.isa", "auto", "auto|portable|avx2|avx2_vnni|avx512",
                   "Highest instruction set that kernels use; never more than the processor has. auto: everything that it "
                   "has, including AVX-512 VNNI."));
+inline constexpr mge_setting kJitSetting = Dynamic(
+    BoolSetting("cpu.jit", "true",
+                "Generate machine code for elementwise chains when a plan is made; needs AVX2. Otherwise, chains are "
+                "interpreted."));
 inline constexpr mge_setting kOnednnSetting =
     Dynamic(BoolSetting("cpu.onednn", "true", "Offer oneDNN's kernels beside our own."));
 inline constexpr mge_setting kOpenblasSetting =

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -332,7 +331,7 @@ struct Backend::Impl {
     return r;
   }
 
-  std::string CompareOutput(const unsigned char* bytes, const Tensor& want, const mge_layout& l, Tolerance t) {
+  static Tensor PlainOutput(const unsigned char* bytes, const Tensor& want, const mge_layout& l) {
     Tensor got = *Tensor::Create(want.dtype(), want.shape());
     auto* to = static_cast<unsigned char*>(got.mutable_data());
     if (IsPlainLayout(&l)) {
@@ -340,7 +339,11 @@ struct Backend::Impl {
     } else {
       Relayout(to, const_cast<unsigned char*>(bytes), want.shape(), ElementBytes(want.dtype()), l, true);
     }
-    return Compare(got, want, t);
+    return got;
+  }
+
+  std::string CompareOutput(const unsigned char* bytes, const Tensor& want, const mge_layout& l, Tolerance t) {
+    return Compare(PlainOutput(bytes, want, l), want, t);
   }
 
   // Rounds every float to the 8 significant bits of bfloat16. Returns an undefined tensor for types without more bits.
@@ -389,13 +392,16 @@ struct Backend::Impl {
                       const std::vector<const Tensor*>& out, const std::vector<Tolerance>& tolerance, Outcome& r) {
     Bound b;
     int32_t code = MGE_OK;
+    r.outputs.emplace_back();
     if (Bind(problem, k, in, out, b)) {
       for (int width : {1, 3}) {
         for (size_t o = 0; o < out.size(); ++o) b.buffers[in.size() + o]->Reset();
         code = Run(b, width);
         if (code != MGE_OK) break;
         for (size_t o = 0; o < out.size(); ++o) {
-          std::string wrong = CompareOutput(b.buffers[in.size() + o]->data(), *out[o], k.outputs[o], tolerance[o]);
+          const unsigned char* bytes = b.buffers[in.size() + o]->data();
+          if (width == 1) r.outputs.back().push_back(PlainOutput(bytes, *out[o], k.outputs[o]));
+          std::string wrong = CompareOutput(bytes, *out[o], k.outputs[o], tolerance[o]);
           EXPECT_EQ(wrong, "") << c.name << " " << k.id << " output " << o << " width " << width << " "
                                << DTypeName(out[o]->dtype()) << ShapeText(out[o]->shape());
         }
@@ -447,7 +453,9 @@ Backend::Backend(const std::string& path) : impl_(std::make_unique<Impl>()) {
     static_cast<Backend*>(self)->impl_->error.assign(text, size);
     return code;
   };
-  host.log = [](void*, int32_t, const char*, uint64_t) {};
+  host.log = [](void* self, int32_t, const char* text, uint64_t size) {
+    static_cast<Backend*>(self)->log_.append(text, size).append("\n");
+  };
   host.parallel_for = [](void*, uint64_t chunks, void (*body)(void*, uint64_t), void* context) {
     for (uint64_t i = 0; i < chunks; ++i) body(context, i);
   };
@@ -459,6 +467,12 @@ Backend::Backend(const std::string& path) : impl_(std::make_unique<Impl>()) {
     auto it = b->settings_.find(Words(row.key));
     *out = it == b->settings_.end() ? row.default_value : mge_text{it->second.data(), it->second.size()};
     return MGE_OK;
+  };
+  host.core_setting = [](void* self, const mge_text* key, mge_text* out) -> mge_code {
+    auto* b = static_cast<Backend*>(self);
+    auto it = b->settings_.find(Words(*key));
+    if (it != b->settings_.end()) *out = {it->second.data(), it->second.size()};
+    return it == b->settings_.end() ? MGE_NOT_FOUND : MGE_OK;
   };
   host.extension = [](void*, const char*, uint32_t) -> const void* { return nullptr; };
   EXPECT_EQ(plugin_->start(&host, nullptr), MGE_OK);
@@ -507,31 +521,6 @@ Backend::Outcome Backend::Offers(const Case& c, const std::vector<Tensor>* expec
     r.candidates.push_back(k.id);
     r.attributes.push_back(k.raw.attributes);
     r.us.push_back(k.raw.cost_us);
-  }
-  return r;
-}
-
-Backend::Outcome Backend::Measure(const Case& c, int repeat) {
-  Outcome r;
-  Impl::Prepared p;
-  if (!impl_->Prepare(c, p, nullptr)) return r;
-  Collected found = impl_->Enumerate(p.problem);
-  auto in = impl_->Operands(p, p.abi->inputs()), out = impl_->Operands(p, p.abi->outputs());
-  for (const Candidate& k : found.candidates) {
-    Impl::Bound b;
-    if (!impl_->Bind(p.problem, k, in, out, b)) continue;
-    double best = 1e30;
-    for (int i = 0; i < repeat; ++i) {
-      auto begin = std::chrono::steady_clock::now();
-      int inner = best < 50 ? 100 : 1;
-      for (int j = 0; j < inner; ++j) impl_->Run(b, 1);
-      best = std::min(best,
-                      std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - begin).count() / inner);
-    }
-    r.candidates.push_back(k.id);
-    r.us.push_back(best);
-    r.errors.push_back("estimate " + std::to_string(k.raw.cost_us));
-    impl_->Destroy(b);
   }
   return r;
 }

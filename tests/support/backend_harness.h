@@ -55,6 +55,7 @@ class Backend {
   Backend& operator=(const Backend&) = delete;
 
   const mge_plugin& plugin() const { return *plugin_; }
+  // Sets a setting of the backend, or of the host.
   void Set(const std::string& key, const std::string& value) { settings_[key] = value; }
   // Sets the number of threads in the problems' constraints; 2 by default.
   void SetThreads(uint32_t threads) { threads_ = threads; }
@@ -65,19 +66,20 @@ class Backend {
     std::vector<std::string> refusals;    // "kernel: reason"
     std::vector<int32_t> codes;           // result codes of the runs of candidate i
     std::vector<std::string> errors;
-    std::vector<double> us;  // best times in microseconds; set by Measure() only
+    std::vector<double> us;                    // estimates in microseconds; set by Offers() only
+    std::vector<std::vector<Tensor>> outputs;  // of candidate i on one thread, in plain order; set by Check() only
   };
   // Runs every candidate and adds a test failure for each wrong result. If `expected` is null, expects the results of the
   // reference evaluators.
   Outcome Check(const Case& c, std::function<Tolerance(DType)> tolerance, const std::vector<Tensor>* expected = nullptr);
   // Runs every candidate, on one thread and on several, in a run that was cancelled before it began.
   Outcome RunStopped(const Case& c);
-  // Measures the best time of every candidate on the calling thread.
-  Outcome Measure(const Case& c, int repeat = 20);
   // Enumerates the candidates without running them. Accesses no element of `expected` or of inputs that are not constant.
   Outcome Offers(const Case& c, const std::vector<Tensor>* expected = nullptr);
   // Returns the groups that the backend claims, as "name: op op op".
   std::vector<std::string> Claims(const Case& c);
+  // Returns what the backend has logged, one message a line.
+  const std::string& log() const { return log_; }
   // Runs a reorder between two layouts of a tensor and compares the result with a plain permutation.
   void CheckReorder(const Tensor& t, const mge_layout& from, const mge_layout& to);
 
@@ -87,6 +89,7 @@ class Backend {
   const mge_plugin* plugin_ = nullptr;
   mge_device* device_ = nullptr;
   std::map<std::string, std::string> settings_;
+  std::string log_;
   uint32_t threads_ = 2;
   std::unique_ptr<Impl> impl_;
 };

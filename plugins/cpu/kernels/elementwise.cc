@@ -8,7 +8,8 @@
 namespace mge::cpu {
 namespace {
 
-enum Kind : uint32_t { kPlain = 0, kChannelsLast = 1 };
+// The layout, and whether instructions become machine code.
+enum Kind : uint32_t { kPlain = 0, kChannelsLast = 1, kCode = 2 };
 
 class ElementwiseKernel : public Kernel {
  public:
@@ -24,11 +25,29 @@ class ElementwiseKernel : public Kernel {
   std::unique_ptr<Program> program_;
 };
 
+// Offers the program with generated code, or names the reason against it.
+void OfferCode(const Problem& p, Offers& offers, Isa isa, const Program& program, Candidate c) {
+  if (program.chain().steps.size() < 2) return;  // one instruction is a loop of machine code already
+  if (Result r = CanMakeCode(isa); !r.ok()) return offers.Refuse("no generated code: " + r.text());
+  const CodePlan plan = PlanCode(program.chain());
+  if (plan.ranges.empty()) {
+    return offers.Refuse("no generated code: " + (plan.interpreted.empty() ? "a single instruction" : plan.interpreted) +
+                         (plan.interpreted.empty() ? " gains nothing from it" : " cannot be expressed"));
+  }
+  if (!plan.interpreted.empty())
+    offers.Refuse("generated code only around " + plan.interpreted + ", which it cannot express");
+  c.id = c.variant == kChannelsLast ? "cpu.elementwise.jit.nhwc" : "cpu.elementwise.jit";
+  c.rank = 0;
+  c.cost_us = RunUs(p, program.code_us(plan));
+  c.variant |= kCode;
+  Add(offers, isa, std::move(c));
+}
+
 void OfferLayout(const Problem& p, Offers& offers, Isa isa, Kind kind) {
   std::unique_ptr<Program> program;
   if (Result r = Program::Build(p, isa, kind == kChannelsLast, &program); !r.ok()) return offers.Refuse(r.text());
   Candidate c = {.id = kind == kChannelsLast ? "cpu.elementwise.nhwc" : "cpu.elementwise",
-                 .rank = 0,
+                 .rank = 1,
                  .attributes = kExact,
                  .cost_us = RunUs(p, program->serial_us()),
                  .variant = kind};
@@ -41,6 +60,7 @@ void OfferLayout(const Problem& p, Offers& offers, Isa isa, Kind kind) {
     c.outputs.assign(static_cast<size_t>(p.output_count()), ChannelsLast(rank));
   }
   for (uint32_t i : program->in_place()) c.in_place.push_back({0, i});
+  OfferCode(p, offers, isa, *program, c);
   Add(offers, isa, std::move(c));
 }
 
@@ -55,7 +75,10 @@ struct ElementwiseRow {
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     std::unique_ptr<Program> program;
-    if (!Program::Build(p, IsaOf(c), KindOf(c) == kChannelsLast, &program).ok()) return nullptr;
+    const Isa isa = IsaOf(c);
+    if (!Program::Build(p, isa, (KindOf(c) & kChannelsLast) != 0, &program).ok()) return nullptr;
+    // If the system has no memory for the code now, the instructions are interpreted.
+    if (KindOf(c) & kCode) (void)program->MakeCode(isa);
     return std::make_unique<ElementwiseKernel>(std::move(program));
   }
 };

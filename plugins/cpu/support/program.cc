@@ -7,29 +7,12 @@
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
 #include "support/program_operands.h"
+#include "support/program_places.h"
 
 namespace mge::cpu {
 namespace {
 
 mge_dtype ComputeType(mge_dtype t) { return IsHalf(t) ? MGE_DTYPE_F32 : t; }
-
-// A value that instructions read or write.
-struct Datum {
-  enum Kind : uint8_t { kOperand, kOutput, kBuffer } kind = kBuffer;
-  mge_dtype type = MGE_DTYPE_UNDEFINED;
-  int index = 0;        // of an operand or output
-  bool once = false;    // the same for every tile
-  bool single = false;  // one element, used for the whole tile
-  int place = -1;
-  int last_use = -1;  // index of the last step that reads it
-};
-
-struct Step {
-  TileFn fn = nullptr;
-  int a = -1, b = -1, c = -1, out = -1;  // indices into data_
-  bool once = false;
-  float params[2] = {};
-};
 
 constexpr int kAbsent = -1;
 
@@ -47,7 +30,8 @@ class ProgramBuilder {
       if (Result r = Translate(p_.node(i)); !r.ok()) return r;
     }
     for (int o = 0; o < p_.output_count(); ++o) Finish(o);
-    if (Result r = Place(); !r.ok()) return r;
+    if (Result r = GivePlaces(p_.output_count(), data_, steps_, program_->operands_); !r.ok()) return r;
+    Complete();
     Estimate();
     *out = std::move(program_);
     return {};
@@ -174,6 +158,10 @@ class ProgramBuilder {
       Datum d = {.kind = Datum::kOperand, .type = p_.input(static_cast<int>(i)).dtype(), .index = static_cast<int>(i)};
       d.once = op.access == Access::kElement || op.access == Access::kGatherOnce;
       d.single = op.access == Access::kElement || op.access == Access::kRowElement;
+      if (const Value v = p_.input(static_cast<int>(i)); v.is_constant() && v.elements() == 1 && d.type == MGE_DTYPE_F32) {
+        d.constant = op.access == Access::kElement;
+        d.number = v.data<float>()[0];
+      }
       raw_.emplace_back(p_.raw()->graph->inputs[i], Add(d));
       program_->operands_.push_back(op);
       program_->operand_inputs_.push_back(static_cast<int32_t>(i));
@@ -201,8 +189,8 @@ class ProgramBuilder {
     return kAbsent;
   }
 
-  // Appends out = fn(a, b, c) and returns its datum. If `out` is kAbsent, creates a datum of `type`.
-  int Emit(TileFn fn, mge_dtype type, int a, int b, int c, int out, const float* params = nullptr) {
+  // Appends out = fn(a, b, c), which computes `op`, and returns its datum. If `out` is kAbsent, creates a datum of `type`.
+  int Emit(TileFn fn, TileOp op, mge_dtype type, int a, int b, int c, int out, const float* params = nullptr) {
     bool once = data_[a].once && (b < 0 || data_[b].once) && (c < 0 || data_[c].once);
     bool single = data_[a].single && (b < 0 || data_[b].single) && (c < 0 || data_[c].single);
     if (out < 0 || single) {  // an output is a whole tile, which Finish() fills
@@ -210,7 +198,7 @@ class ProgramBuilder {
     } else {
       once = false;
     }
-    Step s = {fn, a, b, c, out, once, {}};
+    Step s = {fn, op, MGE_DTYPE_UNDEFINED, a, b, c, out, once, {}};
     if (params) s.params[0] = params[0], s.params[1] = params[1];
     steps_.push_back(s);
     return out;
@@ -220,14 +208,20 @@ class ProgramBuilder {
     if (data_[datum].type == to && out < 0) return datum;
     mge_dtype from = data_[datum].type;
     ns_ += TileOpNs(isa_, TileOp::kAdd, from);
-    return Emit(from == to ? TileUnary(isa_).find(TileOp::kCopy, to) : FindCast(isa_, from, to), to, datum, -1, -1, out);
+    if (from == to) return Emit(TileUnary(isa_).find(TileOp::kCopy, to), TileOp::kCopy, to, datum, -1, -1, out);
+    return Emit(FindCast(isa_, from, to), TileOp::kCast, to, datum, -1, -1, out);
   }
 
   // Returns a datum that fills whole tiles with the value of `datum`.
   int Whole(int datum) {
     if (!data_[datum].single) return datum;
     int out = Add({.type = data_[datum].type, .once = data_[datum].once});
-    Step s = {TileUnary(isa_).find(TileOp::kSplat, data_[datum].type), datum, -1, -1, out, data_[datum].once, {}};
+    Step s;
+    s.fn = TileUnary(isa_).find(TileOp::kSplat, data_[datum].type);
+    s.op = TileOp::kSplat;
+    s.a = datum;
+    s.out = out;
+    s.once = data_[datum].once;
     steps_.push_back(s);
     return out;
   }
@@ -246,7 +240,10 @@ class ProgramBuilder {
 
   int RoundTo(int datum, mge_dtype half) {
     ns_ += TileOpNs(isa_, TileOp::kAdd, MGE_DTYPE_F32);
-    return Emit(FindTile(isa_, TileOp::kRoundTo, half, kTileVectors), MGE_DTYPE_F32, datum, -1, -1, kAbsent);
+    const TileFn fn = FindTile(isa_, TileOp::kRoundTo, half, kTileVectors);
+    const int out = Emit(fn, TileOp::kRoundTo, MGE_DTYPE_F32, datum, -1, -1, kAbsent);
+    steps_.back().half = half;
+    return out;
   }
 
   // Returns the node's output datum if it has the compute type, so that the result is written there. Otherwise kAbsent.
@@ -269,7 +266,7 @@ class ProgramBuilder {
     TileFn fn = FindTile(isa_, op, type, kTileVectors);
     if (!fn) return No(std::string(n.op()) + " does not take " + std::string(TypeName(n.input(0).dtype())));
     ns_ += TileOpNs(isa_, op, type);
-    *out = Emit(fn, result, a, -1, -1, target, params);
+    *out = Emit(fn, op, result, a, -1, -1, target, params);
     return {};
   }
 
@@ -281,7 +278,7 @@ class ProgramBuilder {
     TileFn fn = FindTile(isa_, op, type, mode);
     if (!fn) return No(std::string(n.op()) + " does not take " + std::string(TypeName(n.input(0).dtype())));
     ns_ += TileOpNs(isa_, op, type);
-    *out = Emit(fn, result, a, b, -1, target);
+    *out = Emit(fn, op, result, a, b, -1, target);
     return {};
   }
 
@@ -305,7 +302,7 @@ class ProgramBuilder {
         int c = Whole(Source(n, 0)), x = Whole(Source(n, 1)), y = Whole(Source(n, 2));
         if (data_[x].type != data_[y].type) return No("Where of different types");
         ns_ += TileOpNs(isa_, TileOp::kWhere, type);
-        out = Emit(FindTile(isa_, TileOp::kWhere, type, kTileVectors), type, c, x, y, target);
+        out = Emit(FindTile(isa_, TileOp::kWhere, type, kTileVectors), TileOp::kWhere, type, c, x, y, target);
         break;
       }
       case Form::kCast: {
@@ -349,7 +346,7 @@ class ProgramBuilder {
     TileFn fn = FindQuantize(isa_, to, CountOf(zero) == 2);
     if (!fn) return No("no quantization to " + std::string(TypeName(to)));
     ns_ += TileOpNs(isa_, scale < 0 ? TileOp::kAdd : TileOp::kDiv, MGE_DTYPE_F32);
-    *out = Emit(fn, to, x, scale, zero, target, params);
+    *out = Emit(fn, TileOp::kQuantize, to, x, scale, zero, target, params);
     return {};
   }
 
@@ -364,7 +361,7 @@ class ProgramBuilder {
     TileFn fn = FindDequantize(isa_, from, params[0] == 2 || params[1] == 2);
     if (!fn) return No("no dequantization of " + std::string(TypeName(from)));
     ns_ += TileOpNs(isa_, TileOp::kAdd, MGE_DTYPE_F32);
-    *out = Emit(fn, MGE_DTYPE_F32, x, scale, zero, target, params);
+    *out = Emit(fn, TileOp::kDequantize, MGE_DTYPE_F32, x, scale, zero, target, params);
     return {};
   }
 
@@ -464,79 +461,22 @@ class ProgramBuilder {
     CastTo(from, type, output_data_[o]);
   }
 
-  // ------------------------------------------------------------ places
-
-  // Gives each value of the program a place: an operand's own, or one of a few buffers. This is the allocation of registers for
-  // a straight program: a result takes the buffer of an operand whose last use is its step, or a free one. Values that are
-  // computed once, before the loop, keep their buffers to the end.
-  Result Place() {
+  // Writes the steps, and what follows from them.
+  void Complete() {
     ProgramHeader& h = program_->header_;
-    std::stable_partition(steps_.begin(), steps_.end(), [](const Step& s) { return s.once; });
-    if (static_cast<int>(steps_.size()) > kMaxSteps) return No("more than " + std::to_string(kMaxSteps) + " instructions");
-    int count = p_.input_count() + p_.output_count();
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      for (int d : {steps_[i].a, steps_[i].b, steps_[i].c}) {
-        if (d >= 0) data_[d].last_use = static_cast<int>(i);
-      }
-    }
-    std::vector<bool> busy(kMaxBuffers, false);
-    auto take = [&]() {
-      for (int b = 0; b < kMaxBuffers; ++b) {
-        if (!busy[b]) {
-          busy[b] = true;
-          return count + b;
-        }
-      }
-      return -1;
-    };
-    auto ends = [](const Datum& d, size_t step) {
-      return d.kind == Datum::kBuffer && !d.once && d.last_use == static_cast<int>(step);
-    };
-    for (Datum& d : data_) {
-      if (d.kind == Datum::kOutput) d.place = p_.input_count() + d.index;
-      if (d.kind != Datum::kOperand) continue;
-      ProgramOperand& op = program_->operands_[d.index];
-      bool gathered = op.access == Access::kGather || op.access == Access::kGatherOnce;
-      if (gathered && d.last_use < 0) op.access = Access::kElement, gathered = false;  // never read
-      d.place = gathered ? take() : d.index;
-      if (d.place < 0) return No("too many operands that are broadcast along short rows");
-      op.place = static_cast<int16_t>(d.place);
-    }
-    for (size_t i = 0; i < steps_.size(); ++i) {
-      Step& s = steps_[i];
-      Datum& out = data_[s.out];
-      if (out.kind == Datum::kBuffer) {
-        // Reuses the buffer of an operand whose last use is here, if the types are equal.
-        for (int d : {s.a, s.b, s.c}) {
-          if (d < 0 || out.place >= 0) continue;
-          Datum& in = data_[d];
-          if (ends(in, i) && !s.once && in.single == out.single && in.type == out.type) out.place = in.place;
-        }
-        if (out.place < 0) out.place = take();
-        if (out.place < 0) return No("too many values in use at the same time");
-      }
-      for (int d : {s.a, s.b, s.c}) {
-        if (d >= 0 && ends(data_[d], i) && data_[d].place != out.place) busy[data_[d].place - count] = false;
-      }
-      if (out.last_use < 0 && out.kind == Datum::kBuffer && !out.once) busy[out.place - count] = false;
-      auto place = [&](int d) { return static_cast<int16_t>(d < 0 ? 0 : data_[d].place); };
-      ProgramStep step = {
-          s.fn, place(s.a), place(s.b), place(s.c), place(s.out), out.single ? 1 : 0, {s.params[0], s.params[1]}};
-      program_->steps_.push_back(step);
-      if (s.once) ++h.first_steps;
-    }
+    program_->steps_ = StepsOf(data_, steps_);
+    program_->chain_ = ChainOf(data_, steps_);
+    h.first_steps = program_->chain_.first;
     h.operands = p_.input_count();
     h.outputs = p_.output_count();
     h.steps = static_cast<int32_t>(steps_.size());
-    if (h.outputs == 1) {
-      for (int i = 0; i < h.operands; ++i) {
-        const ProgramOperand& op = program_->operands_[i];
-        if (op.access == Access::kDense && op.bytes == program_->outputs_[0].bytes) {
-          program_->in_place_.push_back(static_cast<uint32_t>(i));
-        }
+    if (h.outputs != 1) return;
+    for (int i = 0; i < h.operands; ++i) {
+      const ProgramOperand& op = program_->operands_[i];
+      if (op.access == Access::kDense && op.bytes == program_->outputs_[0].bytes) {
+        program_->in_place_.push_back(static_cast<uint32_t>(i));
       }
     }
-    return {};
   }
 
   void Estimate() {
@@ -548,8 +488,8 @@ class ProgramBuilder {
     for (const ProgramOperand& op : program_->operands_) {
       if (op.access == Access::kGather) us += elements * (op.inner_stride > 1 ? 2e-3 : 2e-4);
     }
-    double calls = static_cast<double>(tiles_) * static_cast<double>(steps_.size()) * 4e-3;
-    program_->serial_us_ = us + calls;
+    program_->calls_us_ = static_cast<double>(tiles_) * static_cast<double>(steps_.size()) * 4e-3;
+    program_->serial_us_ = us + program_->calls_us_;
     program_->header_.chunks =
         SplitWork(static_cast<uint64_t>(tiles_), tiles_ ? program_->serial_us_ / static_cast<double>(tiles_) : 0);
     if (threads_ != Threads::kEstimated) {

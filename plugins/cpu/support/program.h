@@ -10,6 +10,8 @@
 //   - Program::Build translates the nodes to instructions. Values between nodes are kept in at most kMaxBuffers tile
 //     buffers, which are reused when a value has no further use.
 //   - Instructions whose operands are the same for every tile run once per chunk.
+//   - Instead, MakeCode() replaces the instructions by generated machine code, which keeps values in registers (jit/). Those
+//     that it cannot express stay micro-kernels, and buffers pass values between them and the code. Both give the same bits.
 //   - Dimensions are merged where possible, and each operand gets the cheapest Access for its broadcasting.
 //
 // All nodes have outputs of one shape, and operands are broadcast to it. 16-bit floats are computed in float. A result that
@@ -20,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "jit/chain_code.h"
 #include "mge/plugin.hpp"
 #include "support/operator_tuning.h"
 #include "support/work.h"
@@ -53,9 +56,10 @@ struct ProgramOperand {
   int64_t outer_strides[kMaxDims] = {};
 };
 
-// An instruction. Places number the operands, then the outputs, then the buffers.
+// An instruction, or generated code for several. Places number the operands, then the outputs, then the buffers.
 struct ProgramStep {
   TileFn fn = nullptr;
+  ChainFn code = nullptr;  // if it is not null, only this is called
   int16_t a = 0, b = 0, c = 0, out = 0;
   int32_t elements = 0;  // 0: as many as the tile has
   float params[2] = {};
@@ -73,6 +77,7 @@ struct ProgramHeader {
   int64_t tile = 0;              // elements of a full tile
   int64_t tiles_per_row = 1;     // several tiles per row...
   int64_t rows_per_tile = 1;     // ...or several rows per tile
+  bool joins_tiles = false;      // no buffer is used, so that the tiles of a row can be computed as one
   Chunks chunks;                 // chunks of tiles
   MeasuredWork* work = nullptr;  // if measured times decide about threads
 };
@@ -86,6 +91,12 @@ class Program {
   uint32_t args_bytes() const;
   void Write(const Binding& binding, void* args) const;  // `args` has args_bytes() bytes
   double serial_us() const { return serial_us_; }
+  // Estimates the same for the program with generated code.
+  double code_us(const CodePlan& plan) const;
+  const Chain& chain() const { return chain_; }
+  // Replaces instructions by machine code where that is possible. Fails, and leaves the program as it is, if the system refuses
+  // executable pages. [any]
+  Result MakeCode(Isa isa);
   // Returns the inputs whose memory the output may use.
   const std::vector<uint32_t>& in_place() const { return in_place_; }
 
@@ -96,8 +107,11 @@ class Program {
   std::vector<int32_t> operand_inputs_;   // for each operand, the number of the problem's input
   std::vector<ProgramOperand> outputs_;
   std::vector<ProgramStep> steps_;
+  Chain chain_;  // describes steps_, until MakeCode()
+  std::vector<std::shared_ptr<const ChainCode>> codes_;
   std::vector<uint32_t> in_place_;
   double serial_us_ = 0;
+  double calls_us_ = 0;  // the part of it for calls of micro-kernels
   std::unique_ptr<MeasuredWork> work_;
 };
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstring>
 #include <new>
 
@@ -81,6 +82,10 @@ void GatherTile(const ProgramHeader& h, const ProgramOperand& op, const char* ba
 
 void RunSteps(const ProgramStep* step, const ProgramStep* end, char* const* places, int64_t n) {
   for (; step != end; ++step) {
+    if (step->code) {
+      step->code(places, n);
+      continue;
+    }
     step->fn(places[step->a], places[step->b], places[step->c], places[step->out], step->elements ? step->elements : n,
              step->params);
   }
@@ -102,7 +107,7 @@ void RunTiles(const View& v, const mge_run* run, uint64_t first, uint64_t last) 
   }
   RunSteps(v.steps, v.steps + h.first_steps, places, h.tile);
 
-  for (uint64_t t = first; t < last; ++t) {
+  for (uint64_t t = first, tiles = 1; t < last; t += tiles) {
     int64_t tile = static_cast<int64_t>(t), row = 0, begin = 0, n = 0;
     if (h.rows_per_tile > 1) {
       row = tile * h.rows_per_tile;
@@ -110,7 +115,8 @@ void RunTiles(const View& v, const mge_run* run, uint64_t first, uint64_t last) 
     } else {
       row = tile / h.tiles_per_row;
       begin = (tile - row * h.tiles_per_row) * h.tile;
-      n = std::min(h.tile, h.inner - begin);
+      if (h.joins_tiles) tiles = std::min(last - t, static_cast<uint64_t>((row + 1) * h.tiles_per_row - tile));
+      n = std::min(h.tile * static_cast<int64_t>(tiles), h.inner - begin);
     }
     int64_t position = row * h.inner + begin;
     for (int i = 0; i < count; ++i) {
@@ -148,6 +154,37 @@ void Program::Write(const Binding& binding, void* args) const {
   }
   auto* step = reinterpret_cast<ProgramStep*>(op);
   for (const ProgramStep& s : steps_) new (step++) ProgramStep(s);
+}
+
+double Program::code_us(const CodePlan& plan) const {
+  double steps = static_cast<double>(plan.ranges.size() + steps_.size());
+  for (const ChainRange& r : plan.ranges) steps -= r.last - r.first;
+  return serial_us_ - calls_us_ * (1 - steps / static_cast<double>(steps_.size()));
+}
+
+Result Program::MakeCode(Isa isa) {
+  std::vector<ProgramStep> steps;
+  std::vector<std::shared_ptr<const ChainCode>> codes;
+  int next = 0;
+  const auto keep = [&](int end) { steps.insert(steps.end(), steps_.begin() + next, steps_.begin() + end); };
+  for (const ChainRange& range : PlanCode(chain_).ranges) {
+    std::shared_ptr<const ChainCode> code;
+    if (Result r = CodeOf(chain_, range, isa, &code); !r.ok()) return r;
+    keep(range.first);
+    ProgramStep step;
+    step.code = code->function();
+    steps.push_back(step);
+    codes.push_back(std::move(code));
+    next = range.last;
+  }
+  keep(static_cast<int>(steps_.size()));
+  steps_ = std::move(steps);
+  codes_ = std::move(codes);
+  header_.steps = static_cast<int32_t>(steps_.size());
+  const auto is_gathered = [](const ProgramOperand& op) { return op.access == Access::kGather; };
+  header_.joins_tiles =
+      header_.steps == header_.first_steps + 1 && std::none_of(operands_.begin(), operands_.end(), is_gathered);
+  return {};
 }
 
 mge_code LaunchProgram(const ProgramHeader& header, const mge_run* run) {

@@ -21,8 +21,11 @@ enum class TileOp : uint8_t {
   kSquare,
   kCube,
   kPowHalf,
-  kDivideBy,  // x / the first parameter
-  kWhere,     // three operands: a is bool
+  kDivideBy,    // x / the first parameter
+  kWhere,       // three operands: a is bool
+  kCast,        // by FindCast()
+  kQuantize,    // by FindQuantize()
+  kDequantize,  // by FindDequantize()
 // The functions of elementwise operators.
 #define MGE_TILE_OP(Name, name) k##Name,
   MGE_ELEMENTWISE_FUNCTIONS(MGE_TILE_OP)

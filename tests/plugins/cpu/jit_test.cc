@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: Apache-2.0
+// Generated code of elementwise chains: the interpreter's micro-kernels are the judge, and bits must be equal.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/plugins/cpu/under_test.h"
+#include "tests/support/chain.h"
+
+namespace mge::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+bool HasPrefix(const std::string& text, const std::string& prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+
+// Returns the bits of an element; all NaN are equal.
+uint64_t BitsOf(const Tensor& t, int64_t i) {
+  if (kFloating.Contains(t.dtype()) && std::isnan(At(t, i))) return ~uint64_t{0};
+  uint64_t bits = 0;
+  const auto bytes = static_cast<size_t>(ElementBytes(t.dtype()));
+  std::memcpy(&bits, static_cast<const char*>(t.data()) + static_cast<size_t>(i) * bytes, bytes);
+  return bits;
+}
+
+std::string FirstDifference(const Tensor& got, const Tensor& want) {
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    if (BitsOf(got, i) == BitsOf(want, i)) continue;
+    return std::to_string(i) + " of " + std::to_string(want.elements()) + ": " + std::to_string(At(got, i)) + ", expected " +
+           std::to_string(At(want, i));
+  }
+  return "";
+}
+
+Tolerance Anything(DType) { return {std::numeric_limits<double>::infinity(), 0}; }
+
+// The instruction sets with generated code that this machine has.
+std::vector<std::string> CodeSets() {
+  std::vector<std::string> sets;
+  for (const char* isa : {"avx2", "avx512"}) {
+    UnderTest().Set("cpu.isa", isa);
+    const auto ids = UnderTest().Offers(OneNode("Neg", {Random(DType::kF32, {4})})).candidates;
+    if (!ids.empty() && ids[0].ends_with(isa)) sets.push_back(isa);
+  }
+  UnderTest().Set("cpu.isa", "auto");
+  return sets;
+}
+
+// Runs each candidate with generated code, plain and with channels last, and compares it with the interpreter's.
+void ExpectTheBitsOfTheInterpreter(const Case& c, const std::function<Tolerance(DType)>& tolerance = Anything) {
+  static const std::vector<std::string> sets = CodeSets();
+  for (const std::string& isa : sets) {
+    UnderTest().Set("cpu.isa", isa);
+    const Backend::Outcome r = UnderTest().Check(c, tolerance);
+    int checked = 0;
+    for (size_t i = 0; i < r.candidates.size(); ++i) {
+      const std::string code = "cpu.elementwise.jit";
+      if (!HasPrefix(r.candidates[i], code)) continue;
+      const std::string plain = "cpu.elementwise" + r.candidates[i].substr(code.size());
+      const auto judge = std::find(r.candidates.begin(), r.candidates.end(), plain) - r.candidates.begin();
+      ASSERT_LT(static_cast<size_t>(judge), r.candidates.size()) << plain;
+      ++checked;
+      for (size_t o = 0; o < r.outputs[i].size(); ++o) {
+        EXPECT_EQ(FirstDifference(r.outputs[i][o], r.outputs[static_cast<size_t>(judge)][o]), "")
+            << c.name << " " << r.candidates[i] << " output " << o;
+      }
+    }
+    EXPECT_GE(checked, 1) << c.name << ": " << ::testing::PrintToString(r.refusals);
+  }
+  UnderTest().Set("cpu.isa", "auto");
+}
+
+// Returns n numbers: every special one, then random ones of many magnitudes.
+Tensor Special(DType t, Shape shape, uint64_t seed) {
+  const double inf = INFINITY;
+  const std::vector<double> special = {0.0,      -0.0,    inf,  -inf, NAN,  1e-40, -1e-40, 1.4e-45, 3.4e38,
+                                       -3.4e38,  1,       -1,   0.5,  -0.5, 1.5,   2.5,    -2.5,    0.625,
+                                       0.93,     -0.93,   88.8, -104, 6e4,  -6e4,  65520,  5.9e-8,  -5.9e-8,
+                                       1.17e-38, 8388609, -7.5, 3,    -3,   255,   256.5,  1e-3,    92.5};
+  std::mt19937_64 random(seed);
+  std::vector<double> values;
+  const int64_t n = Elements(shape);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint64_t r = random();
+    if (r % 4 == 0) {
+      values.push_back(special[(r >> 8) % special.size()]);
+    } else {
+      const double unit = static_cast<double>(r >> 11) * 0x1p-53 * 2 - 1;
+      values.push_back(unit * std::exp2(static_cast<double>((r >> 2) % 5) * 2 - 3));
+    }
+  }
+  if (t == DType::kBool) {
+    for (double& v : values) v = v > 0 ? 1 : 0;
+  } else if (t == DType::kI8 || t == DType::kU8) {
+    for (double& v : values)
+      v = std::isfinite(v) ? std::clamp(std::round(v * 40), t == DType::kU8 ? 0.0 : -128.0, 127.0) : 3;
+  }
+  return Fill(t, std::move(shape), values);
+}
+
+const int64_t kLengths[] = {1, 7, 8, 9, 16, 31, 33, 1029, 5003};
+
+struct Unary {
+  const char* op;
+  Attributes attrs = {};
+};
+
+std::vector<Unary> UnaryOps() {
+  std::vector<Unary> ops;
+  for (const char* op :
+       {"Abs",       "Neg",       "Sign", "Relu",    "Ceil", "Floor",       "Round",           "Sqrt",   "Reciprocal",
+        "Exp",       "Log",       "Tanh", "Sigmoid", "Erf",  "Softplus",    "Softsign",        "Gelu",   "Mish",
+        "HardSwish", "LeakyRelu", "Elu",  "Celu",    "Selu", "HardSigmoid", "ThresholdedRelu", "Shrink", "Swish"}) {
+    ops.push_back({op});
+  }
+  ops.push_back({"Gelu", With({{"approximate", std::string("tanh")}})});
+  ops.push_back({"Celu", With({{"alpha", 0.7f}})});
+  ops.push_back({"Elu", With({{"alpha", 1.7f}})});
+  ops.push_back({"Swish", With({{"alpha", 1.3f}})});
+  ops.push_back({"LeakyRelu", With({{"alpha", -0.3f}})});
+  ops.push_back({"Shrink", With({{"lambd", 0.8f}, {"bias", 0.25f}})});
+  return ops;
+}
+
+TEST(Jit, EveryFunctionOfOneOperandGivesTheBitsOfTheInterpreter) {
+  for (const Unary& u : UnaryOps()) {
+    for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (int64_t n : kLengths) {
+        Case c = OneNode(u.op, {Special(t, {n}, static_cast<uint64_t>(n))}, u.attrs);
+        Then(c, "Mul", {Fill(t, {}, {1.25})});
+        ExpectTheBitsOfTheInterpreter(c);
+      }
+    }
+  }
+}
+
+TEST(Jit, EveryFunctionOfTwoOperandsGivesTheBitsOfTheInterpreterForEachBroadcast) {
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Max", "Min", "PRelu"}) {
+    for (DType t : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (const Shape& other : {Shape{3, 5, 137}, Shape{}, Shape{137}, Shape{3, 5, 1}, Shape{3, 1, 137}, Shape{5, 1}}) {
+        for (bool constant : {true, false}) {
+          Case c = OneNode("Neg", {Special(t, {3, 5, 137}, 3)});
+          Then(c, op, {Special(t, other, 7)}, {}, constant);
+          Then(c, "Abs");
+          ExpectTheBitsOfTheInterpreter(c);
+        }
+      }
+    }
+  }
+}
+
+TEST(Jit, LimitsOfEachSignGiveTheBitsOfTheInterpreter) {
+  for (double low : {0.0, -0.0, -1.5, 1.0, static_cast<double>(NAN), -INFINITY}) {
+    for (double high : {0.0, -0.0, 6.0, -2.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+      Case c = OneNode("Neg", {Special(DType::kF32, {203}, 5)});
+      Then(c, "Clip", {Fill(DType::kF32, {}, {low}), Fill(DType::kF32, {}, {high})});
+      ExpectTheBitsOfTheInterpreter(c);
+    }
+  }
+}
+
+TEST(Jit, ShortRowsStridesAndChannelsLastGiveTheBitsOfTheInterpreter) {
+  for (DType t : {DType::kF32, DType::kF16}) {
+    for (const Shape& shape : {Shape{2, 7, 5, 3}, Shape{1, 16, 9, 9}, Shape{4, 3, 2, 200}}) {
+      for (const Shape& other :
+           {Shape{shape[1], 1, 1}, Shape{shape[3]}, Shape{shape[2], 1}, Shape{shape[0], 1, 1, shape[3]}}) {
+        Case c = OneNode("Sigmoid", {Special(t, shape, 9)});
+        Then(c, "Mul", {Special(t, other, 2)});
+        Then(c, "Add", {Special(t, shape, 4)}, {}, false);
+        Then(c, "Sub", {Special(t, {shape[1], 1, 1}, 6)}, {}, false);
+        ExpectTheBitsOfTheInterpreter(c);
+      }
+    }
+  }
+}
+
+TEST(Jit, ComparisonsConditionsAndCastsGiveTheBitsOfTheInterpreter) {
+  constexpr int64_t kInt8 = 3, kUint8 = 2, kBool = 9, kFloat = 1, kFloat16 = 10, kBfloat16 = 16;
+  for (int64_t n : kLengths) {
+    for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) {
+      Case c = OneNode("Abs", {Special(DType::kF32, {n}, 3)});
+      Then(c, op, {Special(DType::kF32, {n}, 5)}, {}, false);
+      Then(c, "Not");
+      Then(c, "Xor", {Special(DType::kBool, {n}, 6)}, {}, false);
+      ExpectTheBitsOfTheInterpreter(c);
+      Then(c, "And", {Special(DType::kBool, {n}, 7)}, {}, false);
+      Then(c, "Or", {Special(DType::kBool, {}, 8)}, {}, false);
+      Then(c, "Where", {Special(DType::kF32, {n}, 1), Special(DType::kF32, {}, 2)}, {}, false);
+      ExpectTheBitsOfTheInterpreter(c);
+    }
+    for (const auto& [from, to] : std::vector<std::pair<DType, int64_t>>{{DType::kF32, kFloat16},
+                                                                         {DType::kF32, kBfloat16},
+                                                                         {DType::kF16, kFloat},
+                                                                         {DType::kBF16, kFloat},
+                                                                         {DType::kF16, kBfloat16},
+                                                                         {DType::kBF16, kFloat16},
+                                                                         {DType::kBool, kFloat},
+                                                                         {DType::kI8, kFloat},
+                                                                         {DType::kU8, kFloat16},
+                                                                         {DType::kF16, kBool}}) {
+      Case c = OneNode("Cast", {Special(from, {n}, 3)}, With({{"to", to}}));
+      if (to == kBool) {
+        Then(c, "Not");
+      } else {
+        Then(c, "Neg");
+        Then(c, "Abs");
+      }
+      ExpectTheBitsOfTheInterpreter(c);
+    }
+    for (const char* op : {"IsNaN", "IsInf"}) {
+      Case c = OneNode(op, {Special(DType::kF32, {n}, 3)});
+      Then(c, "Not");
+      ExpectTheBitsOfTheInterpreter(c);
+    }
+  }
+  (void)kInt8, (void)kUint8;
+}
+
+TEST(Jit, QuantizationOfBytesGivesTheBitsOfTheInterpreter) {
+  for (DType q : {DType::kI8, DType::kU8}) {
+    const double zero = q == DType::kU8 ? 113 : -7;
+    for (int64_t n : kLengths) {
+      Case c = OneNode("Relu", {Special(DType::kF32, {n}, 3)});
+      Then(c, "QuantizeLinear", {Fill(DType::kF32, {}, {0.037}), Fill(q, {}, {zero})});
+      ExpectTheBitsOfTheInterpreter(c);
+      Then(c, "DequantizeLinear", {Fill(DType::kF32, {}, {0.021}), Fill(q, {}, {zero})});
+      Then(c, "Neg");
+      ExpectTheBitsOfTheInterpreter(c);
+      Case d = OneNode("DequantizeLinear", {Special(q, {n}, 3), Fill(DType::kF32, {}, {0.021})});
+      Then(d, "Sigmoid");
+      Then(d, "QuantizeLinear", {Fill(DType::kF32, {}, {0.004})});
+      ExpectTheBitsOfTheInterpreter(d);
+    }
+    Case axis =
+        OneNode("DequantizeLinear", {Special(q, {3, 5, 140}, 3), Random(DType::kF32, {5}, 0.1, 1), Random(q, {5}, 0, 9)},
+                With({{"axis", int64_t{1}}}));
+    Then(axis, "Tanh");
+    ExpectTheBitsOfTheInterpreter(axis);
+  }
+}
+
+// A chain of random operators, shapes and types. Values are read several times, and some are outputs.
+class RandomChain {
+ public:
+  explicit RandomChain(uint64_t seed) : random_(seed) {}
+
+  Case Make() {
+    const DType types[] = {DType::kF32, DType::kF32, DType::kF16, DType::kBF16};
+    type_ = types[Below(4)];
+    const Shape shapes[] = {
+        {1 + Below(40)}, {Below(3) + 1, 1 + Below(300)}, {2, 3, 1 + Below(20), 1 + Below(20)}, {1 + Below(3000)}};
+    shape_ = shapes[Below(4)];
+    c_.name = "random";
+    values_ = {Input(shape_)};
+    const int64_t length = 3 + Below(25);
+    for (int64_t i = 0; i < length; ++i) AddNode();
+    // Every value that no node reads is an output, and some others.
+    for (ValueId v : values_) {
+      if (!read_[v] ? v != values_[0] : made_[v] && Below(12) == 0) c_.graph.outputs().push_back(v);
+    }
+    return std::move(c_);
+  }
+
+ private:
+  int64_t Below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(n)); }
+
+  ValueId Input(const Shape& shape) {
+    const std::string name = "x" + std::to_string(c_.inputs.size());
+    Tensor t = Special(type_, shape, random_());
+    const ValueId v = c_.graph.AddInput(name, {t.dtype(), true, t.shape(), {}});
+    c_.inputs.push_back(std::move(t));
+    return v;
+  }
+
+  ValueId Any() { return values_[static_cast<size_t>(Below(static_cast<int64_t>(values_.size())))]; }
+
+  ValueId Operand() {
+    if (Below(3) > 0) return Any();
+    Shape shape = shape_;
+    for (int64_t& d : shape) d = Below(2) ? d : 1;
+    if (Below(3) == 0) shape = {};
+    if (Below(2)) return c_.graph.AddConstant("k" + std::to_string(count_++), Special(type_, shape, random_()));
+    return Input(shape);
+  }
+
+  ValueId Node(const char* op, std::vector<ValueId> inputs, Attributes attrs = {}) {
+    mge::Node n;
+    n.op = op;
+    n.name = op + std::to_string(count_++);
+    n.version = 24;
+    n.attrs = std::move(attrs);
+    for (ValueId v : inputs) read_[v] = true;
+    n.inputs = std::move(inputs);
+    const ValueId out = c_.graph.AddTemporary("t" + std::to_string(count_));
+    n.outputs = {out};
+    c_.graph.AddNode(std::move(n));
+    return out;
+  }
+
+  void AddNode() {
+    static const std::vector<Unary> kUnary = UnaryOps();
+    static const char* const kBinary[] = {"Add", "Sub", "Mul", "Div", "Max", "Min", "Add", "Mul"};
+    const ValueId recent = Below(2) ? values_.back() : Any();
+    ValueId out;
+    switch (Below(8)) {
+      case 0: {
+        const ValueId condition = Node("Less", {recent, Operand()});
+        out = Node("Where", {condition, Any(), Any()});
+        break;
+      }
+      case 1: {  // no generated code
+        out = Below(3) ? Node("Sin", {recent}) : Node("Abs", {recent});
+        break;
+      }
+      case 2:
+      case 3:
+      case 4: {
+        const Unary& u = kUnary[static_cast<size_t>(Below(static_cast<int64_t>(kUnary.size())))];
+        out = Node(u.op, {recent}, u.attrs);
+        break;
+      }
+      default: out = Node(kBinary[Below(8)], {recent, Operand()}); break;
+    }
+    made_[out] = true;
+    values_.push_back(out);
+  }
+
+  std::mt19937_64 random_;
+  Case c_;
+  DType type_ = DType::kF32;
+  Shape shape_;
+  std::vector<ValueId> values_;
+  std::map<ValueId, bool> read_, made_;
+  int64_t count_ = 0;
+};
+
+// Returns how many of the chains had generated code.
+int CheckRandomChains(int count, uint64_t first_seed) {
+  int with_code = 0;
+  for (const std::string& isa : CodeSets()) {
+    UnderTest().Set("cpu.isa", isa);
+    for (int i = 0; i < count; ++i) {
+      const Case c = RandomChain(first_seed + static_cast<uint64_t>(i)).Make();
+      const Backend::Outcome r = UnderTest().Check(c, Anything);
+      for (size_t k = 0; k < r.candidates.size(); ++k) {
+        const std::string code = "cpu.elementwise.jit";
+        if (!HasPrefix(r.candidates[k], code)) continue;
+        const std::string plain = "cpu.elementwise" + r.candidates[k].substr(code.size());
+        const auto judge =
+            static_cast<size_t>(std::find(r.candidates.begin(), r.candidates.end(), plain) - r.candidates.begin());
+        ++with_code;
+        for (size_t o = 0; o < r.outputs[k].size(); ++o) {
+          EXPECT_EQ(FirstDifference(r.outputs[k][o], r.outputs[judge][o]), "")
+              << "seed " << first_seed + i << " output " << o;
+        }
+      }
+    }
+  }
+  UnderTest().Set("cpu.isa", "auto");
+  return with_code;
+}
+
+TEST(Jit, RandomChainsGiveTheBitsOfTheInterpreter) { EXPECT_GT(CheckRandomChains(150, 1), CodeSets().empty() ? -1 : 100); }
+
+}  // namespace
+}  // namespace mge::testing
