@@ -14,7 +14,9 @@ namespace {
 // The frame begins with two scratch vectors: elements of CopyRest(), and the mask of the last elements for AVX2.
 constexpr int kScratchSlots = 2;
 constexpr int kSavedRegisters = 5;
-constexpr int kBeforeLoop = -1;  // the number of every step of single elements
+constexpr int kLightWeight = 30;  // bodies up to it have kMaxCopies copies
+constexpr int kHeavyWeight = 90;  // steps from it on need most of the 16 registers of AVX2
+constexpr int kBeforeLoop = -1;   // the number of every step of single elements
 
 // Registers that hold addresses of operands and results through the loop. rdi: places, rsi: count, rcx: position, rdx: its
 // limit, r9: constants; rax, r10, r11: scratch.
@@ -26,12 +28,14 @@ constexpr Xbyak::Operand::Code kAddressRegisters[] = {Xbyak::Operand::R8,  Xbyak
 LoopCode::LoopCode(const Chain& chain, ChainRange range, Isa isa, uint8_t* buffer, size_t bytes)
     : VectorCode(isa, buffer, bytes), chain_(chain), range_(range), slots_(kScratchSlots) {}
 
-void LoopCode::Run() {
+void LoopCode::Run(int max_copies) {
   Plan();
   Enter();
-  const int unroll = weight_ <= 12 ? 4 : weight_ <= 30 ? 2 : 1;
   xor_(ecx, ecx);
-  if (unroll > 1) Loop(unroll);
+  const bool is_heavy = !is_wide() && std::any_of(steps_.begin(), steps_.end(),
+                                                  [](const ChainStep& s) { return WeightOf(s.op) >= kHeavyWeight; });
+  const int copies = std::min(weight_ <= kLightWeight ? kMaxCopies : is_heavy ? 1 : 2, max_copies);
+  if (copies > 1) Loop(copies);
   Loop(1);
   Rest();
   Leave();
@@ -132,27 +136,14 @@ void LoopCode::Enter() {
   ComputeSingles();
 }
 
-// Computes the steps of single elements, with one element in all lanes, and keeps the results in slots.
-void LoopCode::ComputeSingles() {
-  step_ = kBeforeLoop;
-  for (const ChainStep& s : singles_) {
-    EmitStep(s);
-    State& out = Of(s.out);
-    if (out.reg < 0) continue;
-    vmovups(SlotOf(out), Full(out.reg));
-    Free(std::exchange(out.reg, -1));
-    out.in_slot = out.in_memory = true;
-  }
-}
-
 // Fills the slot of a single element.
 void LoopCode::SplatElement(int v) {
   const Reg r = New();
-  const Xbyak::Xmm low = Xbyak::Xmm(r.number());
+  const Xbyak::Xmm full = Full(r, 0), low = Xbyak::Xmm(full.getIdx());
   const mge_dtype type = Value(v).type;
   mov(rax, ptr[rdi + Value(v).place * 8]);
   if (type == MGE_DTYPE_F32) {
-    vbroadcastss(Full(r), ptr[rax]);
+    vbroadcastss(full, ptr[rax]);
   } else {
     if (IsHalf(type)) {
       movzx(eax, word[rax]);
@@ -162,16 +153,30 @@ void LoopCode::SplatElement(int v) {
     } else {
       movzx(eax, byte[rax]);
     }
-    if (type == MGE_DTYPE_BOOL) {
+    if (type == MGE_DTYPE_BOOL) {  // all bits set, or none
       neg(eax);
       sbb(eax, eax);
     }
     vmovd(low, eax);
     if (type == MGE_DTYPE_F16) vcvtph2ps(low, low);
-    vbroadcastss(Full(r), low);
+    vbroadcastss(full, low);
   }
-  vmovups(SlotOf(Of(v)), Full(r));
+  vmovups(SlotOf(Of(v), 0), full);
   Of(v).in_slot = true;
+}
+
+// Computes the steps of single elements, with one element in all lanes, and keeps the results in slots.
+void LoopCode::ComputeSingles() {
+  step_ = kBeforeLoop;
+  for (const ChainStep& s : singles_) {
+    EmitStep(s);
+    State& out = Of(s.out);
+    if (!out.reg.valid()) continue;
+    vmovups(SlotOf(out, 0), Full(out.reg, 0));
+    out.reg = {};
+    out.in_slot = out.in_memory = true;
+  }
+  for (State& s : states_) s.reg = {};
 }
 
 void LoopCode::Leave() {
@@ -188,17 +193,17 @@ void LoopCode::Leave() {
   WriteConstants(constant_label_);
 }
 
-// Runs bodies of `unroll` vectors while so many elements are left.
-void LoopCode::Loop(int unroll) {
+// Runs bodies of so many vectors while enough elements are left.
+void LoopCode::Loop(int copies) {
   Xbyak::Label begin, end;
-  const int step = unroll * lanes();
+  const int step = copies * lanes();
   mov(rdx, rsi);
   sub(rdx, step);
   cmp(rcx, rdx);
   jg(end, T_NEAR);
   align(32);
   L(begin);
-  for (int copy = 0; copy < unroll; ++copy) Body(copy, /*rest=*/false);
+  Body(copies, /*rest=*/false);
   add(rcx, step);
   cmp(rcx, rdx);
   jle(begin, T_NEAR);
@@ -216,30 +221,30 @@ void LoopCode::Rest() {
     bzhi(eax, eax, edx);
     kmovw(RestMask(), eax);
   } else {
-    const Reg mask = New();
+    const Xbyak::Ymm mask = ymm0;
     lea(r10, ptr[rip + mask_label_ + width()]);
     mov(rax, rdx);
     shl(rax, 2);
     sub(r10, rax);
-    vmovups(Full(mask), ptr[r10]);
-    vmovups(ptr[rsp + width()], Full(mask));
-    vxorps(Full(mask), Full(mask), Full(mask));
-    vmovups(ptr[rsp], Full(mask));
+    vmovups(mask, ptr[r10]);
+    vmovups(ptr[rsp + width()], mask);
+    vxorps(mask, mask, mask);
+    vmovups(ptr[rsp], mask);
   }
-  Body(0, /*rest=*/true);
+  Body(1, /*rest=*/true);
   L(end);
 }
 
 // ---------------------------------------------------------------- bodies
 
-void LoopCode::Body(int copy, bool rest) {
-  copy_ = copy;
+void LoopCode::Body(int copies, bool rest) {
+  SetCopies(copies);
   rest_ = rest;
   for (State& s : states_) {
-    if (s.reg >= 0) Free(std::exchange(s.reg, -1));
     if (!s.in_memory) s.in_slot = false;
   }
   for (step_ = 0; step_ < static_cast<int>(steps_.size()); ++step_) EmitStep(steps_[static_cast<size_t>(step_)]);
+  SetCopies(1);
 }
 
 void LoopCode::EmitStep(const ChainStep& s) {
@@ -252,16 +257,13 @@ void LoopCode::EmitStep(const ChainStep& s) {
   } else {
     Reg r = Compute(s, Take(s.a));
     if (IsStored(s.out)) Write(s.out, r);
-    if (State& out = Of(s.out); !out.reads.empty()) {
-      if (!r.owned()) r = Load(Of(r));
-      out.reg = r.Release();
-    }
+    if (State& out = Of(s.out); !out.reads.empty()) out.reg = r.owned() ? std::move(r) : Load(r);
   }
   for (int operand : {s.a, s.b, s.c}) {
     if (operand < 0) continue;
     State& state = Of(operand);
     state.pinned = false;
-    if (state.reg >= 0 && state.reads.back() <= step_) Free(std::exchange(state.reg, -1));
+    if (state.reads.back() <= step_) state.reg = {};
   }
 }
 
@@ -282,7 +284,7 @@ Reg LoopCode::Compute(const ChainStep& s, Reg a) {
     default: break;
   }
   if (s.b < 0) return EmitUnary(*this, s.op, std::move(a), s.params);
-  const Arg b = s.b == s.a ? Of(a) : ArgOf(s.b, &b_holder);
+  const Arg b = s.b == s.a ? Arg(a) : ArgOf(s.b, &b_holder);
   switch (s.op) {
     case TileOp::kAnd: return And(std::move(a), b);
     case TileOp::kOr: return Or(std::move(a), b);
@@ -301,8 +303,8 @@ Reg LoopCode::Compute(const ChainStep& s, Reg a) {
 Reg LoopCode::EmitLimit(TileOp op, const Reg& x, float limit) {
   if (limit == 0 && (op == TileOp::kMin || std::signbit(limit))) return EmitBinary(*this, op, x, Const(limit));
   Reg first = Load(limit);
-  if (op == TileOp::kMin) return MinRaw(std::move(first), Of(x));
-  Reg r = MaxRaw(std::move(first), Of(x));
+  if (op == TileOp::kMin) return MinRaw(std::move(first), x);
+  Reg r = MaxRaw(std::move(first), x);
   return limit == 0 ? Add(std::move(r), Const(0.0f)) : std::move(r);
 }
 
@@ -331,48 +333,48 @@ Reg LoopCode::EmitQuantization(const ChainStep& s, Reg a) {
 
 Reg LoopCode::Take(int v) {
   State& s = Of(v);
-  if (s.reg < 0) {
-    Reg r = Read(v);
-    if (s.reads.back() <= step_) return r;  // read only here
-    s.reg = r.Release();
-  }
-  if (s.reads.back() <= step_) return Reg(this, std::exchange(s.reg, -1), true);
-  return Reg(this, s.reg, false);
+  if (!s.reg.valid()) s.reg = Read(v);
+  if (s.reads.back() <= step_) return std::move(s.reg);
+  return s.reg;
 }
 
 Arg LoopCode::ArgOf(int v, Reg* holder) {
   State& s = Of(v);
-  if (s.reg < 0) {
+  if (!s.reg.valid()) {
     if (Value(v).constant) return Const(Value(v).number);
-    if (s.in_slot) return SlotOf(s);
+    if (s.in_slot) return {SlotOf(s, 0), Value(v).single ? 0 : width()};
     const bool is_last = s.reads.back() <= step_;
-    if (is_last && !rest_ && s.in_memory && Value(v).type == MGE_DTYPE_F32) return ptr[AddressOf(v)];
+    if (is_last && !rest_ && s.in_memory && Value(v).type == MGE_DTYPE_F32) return {ptr[AddressOf(v)], lanes() * 4};
   }
   *holder = Take(v);
-  return Of(*holder);
+  return *holder;
 }
 
-// Moves the value that is read last out of its register.
+// Moves the value that is read last out of its registers.
 void LoopCode::MakeRoom() {
   State* victim = nullptr;
   int latest = -1;
   for (State& s : states_) {
-    if (s.reg < 0 || s.pinned) continue;
+    if (!s.reg.valid() || s.pinned) continue;
     const auto next = std::upper_bound(s.reads.begin(), s.reads.end(), step_);
     const int read = next == s.reads.end() ? 1 << 30 : *next;
     if (read > latest) latest = read, victim = &s;
   }
   if (!victim) return;
   if (!victim->in_memory && !victim->in_slot) {
-    vmovups(SlotOf(*victim), Full(victim->reg));
+    for (int k = 0; k < copies(); ++k) vmovups(SlotOf(*victim, k), Full(victim->reg, k));
     victim->in_slot = true;
   }
-  Free(std::exchange(victim->reg, -1));
+  victim->reg = {};
 }
 
-Xbyak::Address LoopCode::SlotOf(State& s) {
-  if (s.slot < 0) s.slot = slots_++;
-  return ptr[rsp + s.slot * width()];
+// Returns the place of a copy of a value on the stack.
+Xbyak::Address LoopCode::SlotOf(State& s, int copy) {
+  if (s.slot < 0) {
+    s.slot = slots_;
+    slots_ += kMaxCopies;
+  }
+  return ptr[rsp + (s.slot + copy) * width()];
 }
 
 }  // namespace mge::cpu

@@ -10,13 +10,14 @@ namespace mge::cpu {
 class LoopCode : public VectorCode {
  public:
   LoopCode(const Chain& chain, ChainRange range, Isa isa, uint8_t* buffer, size_t bytes);
-  // Emits the whole function. Throws Xbyak::Error if the code exceeds the buffer.
-  void Run();
+  // Emits the whole function, whose loop computes up to `max_copies` vectors side by side. Throws Xbyak::Error if the code exceeds
+  // the buffer, or if there are too few registers for so many copies.
+  void Run(int max_copies);
 
  private:
   // A value while a body is emitted.
   struct State {
-    int reg = -1;            // the register that holds it
+    Reg reg;                 // the register that holds it
     int slot = -1;           // its place on the stack; that of a single element is filled before the loop
     bool in_slot = false;    // whether the slot holds it
     bool in_memory = false;  // whether it is an operand, which can be read again
@@ -26,7 +27,6 @@ class LoopCode : public VectorCode {
 
   const ChainValue& Value(int v) const { return chain_.values[static_cast<size_t>(v)]; }
   State& Of(int v) { return states_[static_cast<size_t>(v)]; }
-  using VectorCode::Of;
   bool IsStored(int v) const { return Value(v).output || Value(v).last_use >= range_.last; }
 
   // Before the code: finds aliases, reads of values, and registers of addresses.
@@ -40,9 +40,9 @@ class LoopCode : public VectorCode {
   void SplatElement(int v);
   void ComputeSingles();
   void Leave();
-  void Loop(int unroll);
+  void Loop(int copies);
   void Rest();
-  void Body(int copy, bool rest);
+  void Body(int copies, bool rest);
   void EmitStep(const ChainStep& s);
   Reg Compute(const ChainStep& s, Reg a);
   Reg EmitLimit(TileOp op, const Reg& x, float limit);
@@ -54,15 +54,18 @@ class LoopCode : public VectorCode {
   // Returns a value as the last operand of an instruction.
   Arg ArgOf(int v, Reg* holder);
   void MakeRoom() override;
-  Xbyak::Address SlotOf(State& s);
+  Xbyak::Address SlotOf(State& s, int copy);
 
   // Memory.
   Reg Read(int v);
-  void ReadRest(mge_dtype type, const Reg& r, const Xbyak::Address& from);
-  void Widen(mge_dtype type, const Reg& r, const Xbyak::Operand& from);
+  void ReadRest(mge_dtype type, int number, const Xbyak::Address& from);
+  void Widen(mge_dtype type, int number, const Xbyak::Operand& from);
   void Write(int v, const Reg& r);
   void WriteElement(int v, const Reg& r);
+  void WriteRest(int v, const Reg& packed);
+  void Store(int number, int bytes, const Xbyak::Address& to);
   Reg Pack(mge_dtype type, const Reg& r);
+  void PackBytes(int to, int from);
   void CopyRest(const Xbyak::RegExp& at, int bytes, bool in);
   Xbyak::RegExp AddressOf(int v);
   Xbyak::Opmask RestMask() const { return Xbyak::Opmask(1); }
@@ -78,7 +81,6 @@ class LoopCode : public VectorCode {
   int weight_ = 0;
   int slots_ = 0;
   int step_ = 0;       // of the body that is emitted
-  int copy_ = 0;       // vectors from the loop's position
   bool rest_ = false;  // whether the body is that of the last elements
   Xbyak::Label constant_label_, mask_label_;
 };

@@ -6,7 +6,7 @@
 
 namespace mge::cpu {
 
-// Returns the address of a value at the position of the current body. It may use rax, and is valid until the next call.
+// Returns the address of a value for the first copy. It may use rax, and is valid until the next call.
 Xbyak::RegExp LoopCode::AddressOf(int v) {
   const auto bytes = static_cast<int>(SizeOf(Value(v).type));
   Xbyak::Reg64 base = rax;
@@ -14,7 +14,7 @@ Xbyak::RegExp LoopCode::AddressOf(int v) {
     if (place == Value(v).place) base = Xbyak::Reg64(number);
   }
   if (base.getIdx() == rax.getIdx()) mov(rax, ptr[rdi + Value(v).place * 8]);
-  return base + rcx * bytes + copy_ * lanes() * bytes;
+  return base + rcx * bytes;
 }
 
 // Copies the rdx last elements between memory and the first scratch vector.
@@ -39,67 +39,101 @@ void LoopCode::CopyRest(const Xbyak::RegExp& at, int bytes, bool in) {
 Reg LoopCode::Read(int v) {
   State& s = Of(v);
   if (Value(v).constant) return Load(Value(v).number);
-  if (s.in_slot) return Load(SlotOf(s));
+  if (s.in_slot) return Load({SlotOf(s, 0), Value(v).single ? 0 : width()});
   const mge_dtype type = Value(v).type;
+  Reg r = New();
   const Xbyak::RegExp at = AddressOf(v);
   const auto bytes = static_cast<int>(SizeOf(type));
-  Reg r = New();
-  if (rest_ && !is_wide() && bytes < 4) {
-    CopyRest(at, bytes, /*in=*/true);
-    Widen(type, r, ptr[rsp]);
-  } else if (rest_ && !is_wide()) {
+  if (!rest_) {
+    for (int k = 0; k < copies(); ++k) Widen(type, r.number(k), ptr[at + k * lanes() * bytes]);
+  } else if (is_wide()) {
+    ReadRest(type, r.number(0), ptr[at]);
+  } else if (bytes == 4) {
     const Reg mask = New();
-    vmovups(Full(mask), ptr[rsp + width()]);
-    vmaskmovps(Full(r), Full(mask), ptr[at]);
-  } else if (rest_) {
-    ReadRest(type, r, ptr[at]);
+    vmovups(Full(mask, 0), ptr[rsp + width()]);
+    vmaskmovps(Full(r, 0), Full(mask, 0), ptr[at]);
   } else {
-    Widen(type, r, ptr[at]);
+    CopyRest(at, bytes, /*in=*/true);
+    Widen(type, r.number(0), ptr[rsp]);
   }
   return r;
 }
 
 // Reads the last elements with a mask register.
-void LoopCode::ReadRest(mge_dtype type, const Reg& r, const Xbyak::Address& from) {
-  const int n = r.number();
+void LoopCode::ReadRest(mge_dtype type, int number, const Xbyak::Address& from) {
   switch (SizeOf(type)) {
-    case 4: vmovups(Full(r) | RestMask() | T_z, from); return;
-    case 2: vmovdqu16(Xbyak::Ymm(n) | RestMask() | T_z, from); return Widen(type, r, Xbyak::Ymm(n));
-    default: vmovdqu8(Xbyak::Xmm(n) | RestMask() | T_z, from); return Widen(type, r, Xbyak::Xmm(n));
+    case 4: vmovups(Full(number) | RestMask() | T_z, from); return;
+    case 2: vmovdqu16(Xbyak::Ymm(number) | RestMask() | T_z, from); return Widen(type, number, Xbyak::Ymm(number));
+    default: vmovdqu8(Xbyak::Xmm(number) | RestMask() | T_z, from); return Widen(type, number, Xbyak::Xmm(number));
   }
 }
 
 // Converts elements in memory or in the low part of a register to lanes.
-void LoopCode::Widen(mge_dtype type, const Reg& r, const Xbyak::Operand& from) {
+void LoopCode::Widen(mge_dtype type, int number, const Xbyak::Operand& from) {
+  const Xbyak::Xmm to = Full(number);
   switch (type) {
-    case MGE_DTYPE_F16: vcvtph2ps(Full(r), from); break;
+    case MGE_DTYPE_F16: vcvtph2ps(to, from); break;
     case MGE_DTYPE_BF16:
-      vpmovzxwd(Full(r), from);
-      vpslld(Full(r), Full(r), 16);
+      vpmovzxwd(to, from);
+      vpslld(to, to, 16);
       break;
-    case MGE_DTYPE_I8: vpmovsxbd(Full(r), from); break;
-    case MGE_DTYPE_U8: vpmovzxbd(Full(r), from); break;
-    case MGE_DTYPE_BOOL: {
-      vpmovzxbd(Full(r), from);
-      if (is_wide()) {
-        vptestmd(Xbyak::Opmask(7), Full(r), Full(r));
-        vpmovm2d(Full(r), Xbyak::Opmask(7));
-      } else {
-        const Reg zero = New();
-        vxorps(Full(zero), Full(zero), Full(zero));
-        vpcmpgtd(Full(r), Full(r), Full(zero));
-      }
+    case MGE_DTYPE_I8: vpmovsxbd(to, from); break;
+    case MGE_DTYPE_U8: vpmovzxbd(to, from); break;
+    case MGE_DTYPE_BOOL:  // the sign of x + 0x7fffffff fills the lane, unless x is 0
+      vpmovzxbd(to, from);
+      vpaddd(to, to, Bits(0x7fffffffu));
+      vpsrad(to, to, 31);
       break;
+    default: vmovups(to, from); break;
+  }
+}
+
+void LoopCode::Write(int v, const Reg& r) {
+  if (Value(v).single) return WriteElement(v, r);
+  const mge_dtype type = Value(v).type;
+  const Reg packed = Pack(type, r);
+  if (rest_) return WriteRest(v, packed);
+  const auto bytes = static_cast<int>(SizeOf(type));
+  const Xbyak::RegExp at = AddressOf(v);
+  for (int k = 0; k < copies(); ++k) Store(packed.number(k), bytes, ptr[at + k * lanes() * bytes]);
+}
+
+// Stores the elements of a packed vector.
+void LoopCode::Store(int number, int bytes, const Xbyak::Address& to) {
+  switch (lanes() * bytes) {
+    case 64: vmovups(to, Xbyak::Zmm(number)); break;
+    case 32: vmovups(to, Xbyak::Ymm(number)); break;
+    case 16: vmovups(to, Xbyak::Xmm(number)); break;
+    default: vmovq(to, Xbyak::Xmm(number)); break;
+  }
+}
+
+// Stores the last elements.
+void LoopCode::WriteRest(int v, const Reg& packed) {
+  const auto bytes = static_cast<int>(SizeOf(Value(v).type));
+  const int number = packed.number(0);
+  const Xbyak::RegExp at = AddressOf(v);
+  if (is_wide()) {
+    switch (bytes) {
+      case 4: vmovups(ptr[at] | RestMask(), Xbyak::Zmm(number)); break;
+      case 2: vmovdqu16(ptr[at] | RestMask(), Xbyak::Ymm(number)); break;
+      default: vmovdqu8(ptr[at] | RestMask(), Xbyak::Xmm(number)); break;
     }
-    default: vmovups(Full(r), from); break;
+  } else if (bytes == 4) {
+    const Reg mask = New();
+    vmovups(Full(mask, 0), ptr[rsp + width()]);
+    vmaskmovps(ptr[at], Full(mask, 0), Full(number));
+  } else {
+    Store(number, bytes, ptr[rsp]);
+    CopyRest(at, bytes, /*in=*/false);
   }
 }
 
 // Stores one element.
 void LoopCode::WriteElement(int v, const Reg& r) {
   const mge_dtype type = Value(v).type;
-  const Reg packed = type == MGE_DTYPE_F32 ? Reg(r) : Pack(type, r);
-  vmovd(eax, Xbyak::Xmm(packed.number()));
+  const Reg packed = Pack(type, r);
+  vmovd(eax, Xbyak::Xmm(packed.number(0)));
   mov(r10, ptr[rdi + Value(v).place * 8]);
   switch (SizeOf(type)) {
     case 4: mov(dword[r10], eax); break;
@@ -108,76 +142,36 @@ void LoopCode::WriteElement(int v, const Reg& r) {
   }
 }
 
-void LoopCode::Write(int v, const Reg& r) {
-  const mge_dtype type = Value(v).type;
-  if (Value(v).single) return WriteElement(v, r);
-  if (type == MGE_DTYPE_F32) {
-    const Xbyak::RegExp at = AddressOf(v);
-    if (!rest_) {
-      vmovups(ptr[at], Full(r));
-    } else if (is_wide()) {
-      vmovups(ptr[at] | RestMask(), Full(r));
-    } else {
-      const Reg mask = New();
-      vmovups(Full(mask), ptr[rsp + width()]);
-      vmaskmovps(ptr[at], Full(mask), Full(r));
-    }
-    return;
-  }
-  const auto bytes = static_cast<int>(SizeOf(type));
-  const Reg packed = Pack(type, r);
-  const int n = packed.number();
-  const Xbyak::RegExp at = AddressOf(v);
-  if (rest_ && is_wide()) {
-    if (bytes == 2)
-      vmovdqu16(ptr[at] | RestMask(), Xbyak::Ymm(n));
-    else
-      vmovdqu8(ptr[at] | RestMask(), Xbyak::Xmm(n));
-    return;
-  }
-  const Xbyak::Address to = rest_ ? ptr[rsp] : ptr[at];
-  if (is_wide() && bytes == 2)
-    vmovdqu16(to, Xbyak::Ymm(n));
-  else if (is_wide())
-    vmovdqu8(to, Xbyak::Xmm(n));
-  else if (bytes == 2)
-    vmovdqu(to, Xbyak::Xmm(n));
-  else
-    vmovq(to, Xbyak::Xmm(n));
-  if (rest_) CopyRest(at, bytes, /*in=*/false);
-}
-
-// Returns a register whose low part has the elements of a vector, as they are in memory.
+// Returns registers whose low parts have the elements of vectors, as they are in memory.
 Reg LoopCode::Pack(mge_dtype type, const Reg& r) {
+  if (type == MGE_DTYPE_F32) return r;
   constexpr uint8_t kNearestEven = 8;
-  if (type == MGE_DTYPE_F16) {
-    Reg packed = New();
-    if (is_wide())
-      vcvtps2ph(Xbyak::Ymm(packed.number()), Xbyak::Zmm(r.number()), kNearestEven);
-    else
-      vcvtps2ph(Xbyak::Xmm(packed.number()), Xbyak::Ymm(r.number()), kNearestEven);
-    return packed;
-  }
-  Reg lanes = type == MGE_DTYPE_BF16 ? EmitBfloat16(*this, r) : type == MGE_DTYPE_BOOL ? ShiftRight(r, 31) : Reg(r);
+  const Reg lanes = type == MGE_DTYPE_BF16 ? EmitBfloat16(*this, r) : type == MGE_DTYPE_BOOL ? ShiftRight(r, 31) : Reg(r);
   Reg packed = New();
-  if (is_wide()) {
-    if (type == MGE_DTYPE_BF16)
-      vpmovdw(Xbyak::Ymm(packed.number()), Xbyak::Zmm(lanes.number()));
-    else
-      vpmovdb(Xbyak::Xmm(packed.number()), Xbyak::Zmm(lanes.number()));
-    return packed;
-  }
-  const Xbyak::Ymm to(packed.number());
-  if (type == MGE_DTYPE_BF16) {
-    vpackusdw(to, Xbyak::Ymm(lanes.number()), Xbyak::Ymm(lanes.number()));
-    vpermq(to, to, 0x08);
-  } else {  // the lowest byte of each lane of both halves, side by side
-    vpshufb(to, Xbyak::Ymm(lanes.number()), Bits(0x0c080400u));
-    const Reg high = New();
-    vextracti128(Xbyak::Xmm(high.number()), to, 1);
-    vpunpckldq(Xbyak::Xmm(packed.number()), Xbyak::Xmm(packed.number()), Xbyak::Xmm(high.number()));
+  for (int k = 0; k < copies(); ++k) {
+    const int to = packed.number(k);
+    const Xbyak::Xmm from = Full(lanes, k), low = is_wide() ? Xbyak::Ymm(to) : Xbyak::Xmm(to);
+    if (type == MGE_DTYPE_F16) {
+      vcvtps2ph(low, from, kNearestEven);
+    } else if (type == MGE_DTYPE_BF16 && is_wide()) {
+      vpmovdw(low, from);
+    } else if (type == MGE_DTYPE_BF16) {
+      vpackusdw(Xbyak::Ymm(to), Xbyak::Ymm(from.getIdx()), Xbyak::Ymm(from.getIdx()));
+      vpermq(Xbyak::Ymm(to), Xbyak::Ymm(to), 0x08);
+    } else if (is_wide()) {
+      vpmovdb(Xbyak::Xmm(to), from);
+    } else {
+      PackBytes(to, from.getIdx());
+    }
   }
   return packed;
+}
+
+// Moves the lowest byte of each lane to the low half of a register; AVX2 only.
+void LoopCode::PackBytes(int to, int from) {
+  vpshufb(Xbyak::Ymm(to), Xbyak::Ymm(from), Bits(0x0c080400u));
+  vpermq(Xbyak::Ymm(to), Xbyak::Ymm(to), 0x08);  // both halves' results in one
+  vpshufd(Xbyak::Xmm(to), Xbyak::Xmm(to), 0x08);
 }
 
 }  // namespace mge::cpu

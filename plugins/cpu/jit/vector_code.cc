@@ -6,20 +6,27 @@
 
 namespace mge::cpu {
 
+Xbyak::Address Arg::memory(int copy) const {
+  if (step_ == 0) return *memory_;
+  return Xbyak::util::ptr[memory_->getRegExp() + copy * step_];
+}
+
 VectorCode::VectorCode(Isa isa, uint8_t* buffer, size_t bytes)
     : CodeGenerator(bytes, buffer), wide_(isa == Isa::kAvx512), free_(wide_ ? 0xffffffffu : 0xffffu) {}
 
-Xbyak::Xmm VectorCode::Full(int number) const {
-  if (wide_) return Xbyak::Zmm(number);
-  return Xbyak::Ymm(number);
+Reg VectorCode::New() {
+  if (__builtin_popcount(free_) < copies_) MakeRoom();
+  if (__builtin_popcount(free_) < copies_) throw Xbyak::Error(Xbyak::ERR_INTERNAL);
+  Reg::Numbers numbers = {};
+  for (int k = 0; k < copies_; ++k) {
+    numbers[static_cast<size_t>(k)] = static_cast<int8_t>(__builtin_ctz(free_));
+    free_ &= free_ - 1;
+  }
+  return Reg(this, numbers);
 }
 
-Reg VectorCode::New() {
-  if (!free_) MakeRoom();
-  if (!free_) throw Xbyak::Error(Xbyak::ERR_INTERNAL);
-  const int number = __builtin_ctz(free_);
-  free_ &= free_ - 1;
-  return Reg(this, number, true);
+void VectorCode::Free(const Reg& r) {
+  for (int k = 0; k < copies_; ++k) free_ |= 1u << r.number(k);
 }
 
 Xbyak::Address VectorCode::Const(float value) {
@@ -46,142 +53,140 @@ void VectorCode::WriteConstants(Xbyak::Label& label) {
 
 Reg VectorCode::Load(const Arg& from) {
   Reg r = New();
-  if (const auto& o = from.get(); o.isMEM() && static_cast<const Xbyak::Address&>(o).isBroadcast()) {
-    vbroadcastss(Full(r), ptr[static_cast<const Xbyak::Address&>(o).getRegExp()]);
-  } else {
-    vmovups(Full(r), o);
+  for (int k = 0; k < copies_; ++k) {
+    if (!from.is_memory()) {
+      vmovaps(Full(r, k), Full(from.reg(), k));
+    } else if (const Xbyak::Address memory = from.memory(k); memory.isBroadcast()) {
+      vbroadcastss(Full(r, k), ptr[memory.getRegExp()]);
+    } else {
+      vmovups(Full(r, k), memory);
+    }
   }
   return r;
 }
 
-Reg VectorCode::ResultOf(Reg& a) {
-  if (a.owned()) return std::move(a);
-  return New();
-}
-
 Reg VectorCode::Min(const Reg& a, const Arg& b) {
-  Mask nan = Where(Compare::kUnordered, a, Full(a));
-  return Blend(nan, Of(a), MinRaw(a, b));
+  Reg r = MinRaw(a, b);
+  return Blend(Where(Compare::kUnordered, a, a), a, std::move(r));
 }
 
 Reg VectorCode::Max(const Reg& a, const Arg& b) {
-  Mask nan = Where(Compare::kUnordered, a, Full(a));
-  return Blend(nan, Of(a), MaxRaw(a, b));
+  Reg r = MaxRaw(a, b);
+  return Blend(Where(Compare::kUnordered, a, a), a, std::move(r));
 }
 
 Reg VectorCode::Fma(Reg a, const Reg& b, const Arg& c) {
-  if (!a.owned()) a = Load(Of(a));
-  vfmadd213ps(Full(a), Full(b), c.get());
+  if (!a.owned()) a = Load(a);
+  for (int k = 0; k < copies_; ++k) {
+    With(c, k, [&](const Xbyak::Operand& o) { vfmadd213ps(Full(a, k), Full(b, k), o); });
+  }
   return a;
 }
 
 Reg VectorCode::AddProduct(Reg c, const Reg& a, const Arg& b) {
-  if (!c.owned()) c = Load(Of(c));
-  vfmadd231ps(Full(c), Full(a), b.get());
+  if (!c.owned()) c = Load(c);
+  for (int k = 0; k < copies_; ++k) {
+    With(b, k, [&](const Xbyak::Operand& o) { vfmadd231ps(Full(c, k), Full(a, k), o); });
+  }
   return c;
 }
 
 Reg VectorCode::Sqrt(Reg a) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vsqrtps(Full(r), from);
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vsqrtps(to, from); });
 }
 
 Reg VectorCode::Round(Reg a, Rounding rounding) {
   constexpr uint8_t kNoException = 8;
   const auto mode = static_cast<uint8_t>(static_cast<uint8_t>(rounding) | kNoException);
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  if (wide_)
-    vrndscaleps(Full(r), from, mode);
-  else
-    vroundps(Full(r), from, mode);
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) {
+    if (wide_)
+      vrndscaleps(to, from, mode);
+    else
+      vroundps(to, from, mode);
+  });
+}
+
+Reg VectorCode::Scale(Reg a, const Reg& power) {
+  for (int k = 0; k < copies_; ++k) vscalefps(Full(a, k), Full(a, k), Full(power, k));
+  return a;
 }
 
 Reg VectorCode::CopySign(Reg magnitude, const Reg& sign) {
-  Reg bit = And(sign, Bits(0x80000000u));
-  return Or(Abs(std::move(magnitude)), Of(bit));
+  const Reg bit = And(sign, Bits(0x80000000u));
+  return Or(Abs(std::move(magnitude)), bit);
 }
 
 Reg VectorCode::ShiftLeft(Reg a, int bits) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vpslld(Full(r), from, static_cast<uint8_t>(bits));
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vpslld(to, from, static_cast<uint8_t>(bits)); });
 }
 
 Reg VectorCode::ShiftRight(Reg a, int bits) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vpsrld(Full(r), from, static_cast<uint8_t>(bits));
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vpsrld(to, from, static_cast<uint8_t>(bits)); });
 }
 
 Reg VectorCode::ShiftRightArithmetic(Reg a, int bits) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vpsrad(Full(r), from, static_cast<uint8_t>(bits));
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vpsrad(to, from, static_cast<uint8_t>(bits)); });
 }
 
 Reg VectorCode::ToInt(Reg a) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vcvttps2dq(Full(r), from);
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vcvttps2dq(to, from); });
 }
 
 Reg VectorCode::ToNearestInt(Reg a) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vcvtps2dq(Full(r), from);
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vcvtps2dq(to, from); });
 }
 
 Reg VectorCode::ToFloat(Reg a) {
-  const Xbyak::Xmm from = Full(a);
-  Reg r = ResultOf(a);
-  vcvtdq2ps(Full(r), from);
-  return r;
+  return Convert(std::move(a), [&](const auto& to, const auto& from) { vcvtdq2ps(to, from); });
+}
+
+Reg VectorCode::RoundToHalf(Reg a) {
+  constexpr uint8_t kNearestEven = 8;
+  return Convert(std::move(a), [&](const Xbyak::Xmm& to, const Xbyak::Xmm& from) {
+    const Xbyak::Xmm packed = wide_ ? Xbyak::Ymm(to.getIdx()) : Xbyak::Xmm(to.getIdx());
+    vcvtps2ph(packed, from, kNearestEven);
+    vcvtph2ps(to, packed);
+  });
 }
 
 // Mask registers 2 to 7 are used in turn: a mask is read soon after it is written.
-Xbyak::Opmask VectorCode::NextMask() {
-  const int number = next_mask_;
-  next_mask_ = next_mask_ == 7 ? 2 : next_mask_ + 1;
-  return Xbyak::Opmask(number);
+int8_t VectorCode::NextMask() {
+  return std::exchange(next_mask_, static_cast<int8_t>(next_mask_ == 7 ? 2 : next_mask_ + 1));
 }
 
 Mask VectorCode::Where(Compare predicate, const Reg& a, const Arg& b) {
   const auto code = static_cast<uint8_t>(predicate);
   Mask m;
-  if (wide_) {
-    const Xbyak::Opmask k = NextMask();
-    vcmpps(k, Full(a), b.get(), code);
-    m.mask = k.getIdx();
-    return m;
+  if (!wide_) m.vector = New();
+  for (int k = 0; k < copies_; ++k) {
+    With(b, k, [&](const Xbyak::Operand& o) {
+      if (wide_)
+        vcmpps(Xbyak::Opmask(m.masks[static_cast<size_t>(k)] = NextMask()), Full(a, k), o, code);
+      else
+        vcmpps(Full(m.vector, k), Full(a, k), o, code);
+    });
   }
-  m.vector = New();
-  vcmpps(Full(m.vector), Full(a), b.get(), code);
   return m;
 }
 
 Reg VectorCode::Blend(const Mask& mask, const Arg& yes, Reg no) {
-  const Xbyak::Xmm from = Full(no);
+  const Reg from = no;
   Reg r = ResultOf(no);
-  if (wide_)
-    vblendmps(Full(r) | Xbyak::Opmask(mask.mask), from, yes.get());
-  else
-    vblendvps(Full(r), from, yes.get(), Full(mask.vector));
+  for (int k = 0; k < copies_; ++k) {
+    With(yes, k, [&](const Xbyak::Operand& o) {
+      if (wide_)
+        vblendmps(Full(r, k) | Xbyak::Opmask(mask.masks[static_cast<size_t>(k)]), Full(from, k), o);
+      else
+        vblendvps(Full(r, k), Full(from, k), o, Full(mask.vector, k));
+    });
+  }
   return r;
 }
 
 Reg VectorCode::TruthOf(Mask mask) {
   if (!wide_) return std::move(mask.vector);
   Reg r = New();
-  vpmovm2d(Full(r), Xbyak::Opmask(mask.mask));
+  for (int k = 0; k < copies_; ++k) vpmovm2d(Full(r, k), Xbyak::Opmask(mask.masks[static_cast<size_t>(k)]));
   return r;
 }
 
@@ -191,9 +196,9 @@ Mask VectorCode::MaskOf(const Reg& truth) {
     m.vector = truth;
     return m;
   }
-  const Xbyak::Opmask k = NextMask();
-  vpmovd2m(k, Full(truth));
-  m.mask = k.getIdx();
+  for (int k = 0; k < copies_; ++k) {
+    vpmovd2m(Xbyak::Opmask(m.masks[static_cast<size_t>(k)] = NextMask()), Full(truth, k));
+  }
   return m;
 }
 

@@ -4,13 +4,17 @@
 //
 //   Reg y = v.Fma(x, v.Const(2.0f), v.Const(1.0f));   // emits y = 2 x + 1
 //
+// The vectors of several iterations, the copies, are computed side by side: each operation emits an instruction for each of them.
+// Chains of dependent instructions are long, and the processor looks only a limited number of instructions ahead.
+//
 // A lane is 32 bits: a float, an integer, or a truth value (all bits set or none). All sequences of operations are those of
 // vec/simd.h, so results have the same bits as those of the interpreter.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "isa.h"
@@ -20,57 +24,62 @@ namespace mge::cpu {
 
 class VectorCode;
 
-// A vector register. A copy is a second name of the register, valid as long as the original. An operation whose first operand
-// is moved into it writes its result to that operand's register.
+inline constexpr int kMaxCopies = 4;
+
+// A register of each copy. A C++ copy is a second name of the registers, valid as long as the original. An operation whose first
+// operand is moved into it writes its result to that operand's registers.
 class Reg {
  public:
+  using Numbers = std::array<int8_t, kMaxCopies>;
+
   Reg() = default;
-  Reg(VectorCode* code, int number, bool owned) : code_(code), number_(number), owned_(owned) {}
-  Reg(const Reg& other) : code_(other.code_), number_(other.number_) {}
+  Reg(VectorCode* code, const Numbers& numbers) : code_(code), numbers_(numbers), valid_(true), owned_(true) {}
+  Reg(const Reg& other) : code_(other.code_), numbers_(other.numbers_), valid_(other.valid_) {}
   Reg(Reg&& other) noexcept
-      : code_(other.code_), number_(std::exchange(other.number_, -1)), owned_(std::exchange(other.owned_, false)) {}
+      : code_(other.code_),
+        numbers_(other.numbers_),
+        valid_(std::exchange(other.valid_, false)),
+        owned_(std::exchange(other.owned_, false)) {}
   Reg& operator=(Reg other) noexcept {
     std::swap(code_, other.code_);
-    std::swap(number_, other.number_);
+    std::swap(numbers_, other.numbers_);
+    std::swap(valid_, other.valid_);
     std::swap(owned_, other.owned_);
     return *this;
   }
   ~Reg();
 
-  bool valid() const { return number_ >= 0; }
-  bool owned() const { return owned_; }
-  int number() const { return number_; }
-  // Returns the register's number; the caller now frees it.
-  int Release() {
-    owned_ = false;
-    return number_;
-  }
+  bool valid() const { return valid_; }
+  bool owned() const { return owned_; }  // whether it frees the registers at its end
+  int number(int copy) const { return numbers_[static_cast<size_t>(copy)]; }
 
  private:
   VectorCode* code_ = nullptr;
-  int number_ = -1;
+  Numbers numbers_ = {};
+  bool valid_ = false;
   bool owned_ = false;
 };
 
-// The last operand of an instruction: a register or memory.
+// The last operand of an instruction: registers, or memory that all copies share or that is `step` bytes further in each.
 class Arg {
  public:
-  Arg(const Xbyak::Address& memory) : at_(memory) {}
-  Arg(const Xbyak::Xmm& reg) : at_(reg) {}
-  const Xbyak::Operand& get() const {
-    if (auto* memory = std::get_if<Xbyak::Address>(&at_)) return *memory;
-    return std::get<Xbyak::Xmm>(at_);
-  }
-  bool is_memory() const { return at_.index() == 0; }
+  Arg(const Reg& r) : reg_(r) {}
+  Arg(const Xbyak::Address& memory, int step = 0) : memory_(memory), step_(step) {}
+  const Reg& reg() const { return reg_; }
+  bool is_memory() const { return memory_.has_value(); }
+  // Returns the memory of a copy.
+  Xbyak::Address memory(int copy) const;
 
  private:
-  std::variant<Xbyak::Address, Xbyak::Xmm> at_;
+  Reg reg_;
+  std::optional<Xbyak::Address> memory_;
+  int step_ = 0;
 };
 
-// A condition of each lane: a vector for AVX2, a mask register for AVX-512.
+// A condition of each lane: vectors for AVX2, mask registers for AVX-512.
 struct Mask {
   Reg vector;
-  int mask = -1;
+  std::array<int8_t, kMaxCopies> masks = {};
 };
 
 // The predicates of comparisons. All but kNotEqual and kUnordered are false if an operand is NaN.
@@ -94,19 +103,33 @@ class VectorCode : public Xbyak::CodeGenerator {
   int lanes() const { return wide_ ? 16 : 8; }
   int width() const { return wide_ ? 64 : 32; }  // bytes
 
-  // Returns the register as an operand with the full width.
-  Xbyak::Xmm Full(int number) const;
-  Xbyak::Xmm Full(const Reg& r) const { return Full(r.number()); }
-  Arg Of(const Reg& r) const { return Full(r); }
+  int copies() const { return copies_; }
+  // Only while no register is in use.
+  void SetCopies(int copies) { copies_ = copies; }
 
-  // Returns a free register. If there is none, asks MakeRoom() for one.
+  // Returns a register as an operand with the full width.
+  Xbyak::Xmm Full(int number) const {
+    if (wide_) return Xbyak::Zmm(number);
+    return Xbyak::Ymm(number);
+  }
+  Xbyak::Xmm Full(const Reg& r, int copy) const { return Full(r.number(copy)); }
+  // Calls f with the operand of a copy.
+  template <typename F>
+  void With(const Arg& a, int copy, F f) const {
+    if (a.is_memory())
+      f(a.memory(copy));
+    else
+      f(Full(a.reg(), copy));
+  }
+
+  // Returns a free register of each copy. If there are not enough, asks MakeRoom() for them; throws Xbyak::Error if it has none.
   Reg New();
-  void Free(int number) { free_ |= 1u << number; }
+  void Free(const Reg& r);
 
   // Constants of all lanes, as operands and in a register.
   Xbyak::Address Const(float value);
   Xbyak::Address Bits(uint32_t value);
-  Reg Load(float value) { return Load(Arg(Const(value))); }
+  Reg Load(float value) { return Load(Const(value)); }
   Reg Load(const Arg& from);
 
   Reg Add(Reg a, const Arg& b) { return Apply(&CodeGenerator::vaddps, std::move(a), b); }
@@ -126,6 +149,7 @@ class VectorCode : public Xbyak::CodeGenerator {
   Reg Fma(Reg a, const Reg& b, const Arg& c);
   Reg AddProduct(Reg c, const Reg& a, const Arg& b);
   Reg Sqrt(Reg a);
+  Reg Scale(Reg a, const Reg& power);  // a * 2^power; AVX-512 only
   enum class Rounding : uint8_t { kEven = 0, kDown = 1, kUp = 2 };
   Reg Round(Reg a, Rounding rounding);
   Reg Abs(Reg a) { return And(std::move(a), Bits(0x7fffffffu)); }
@@ -141,6 +165,7 @@ class VectorCode : public Xbyak::CodeGenerator {
   Reg ToInt(Reg a);                           // truncates
   Reg ToNearestInt(Reg a);                    // halves to even
   Reg ToFloat(Reg a);
+  Reg RoundToHalf(Reg a);  // to the nearest number of float16
 
   Mask Where(Compare predicate, const Reg& a, const Arg& b);
   // Returns yes where the mask is set, and no elsewhere.
@@ -163,23 +188,34 @@ class VectorCode : public Xbyak::CodeGenerator {
   template <typename First>
   Reg Apply(void (CodeGenerator::*instruction)(const Xbyak::Xmm&, const First&, const Xbyak::Operand&), Reg a,
             const Arg& b) {
-    const Xbyak::Xmm first = Full(a);
+    const Reg first = a;
     Reg r = ResultOf(a);
-    (this->*instruction)(Full(r), first, b.get());
+    for (int k = 0; k < copies_; ++k) {
+      With(b, k, [&](const Xbyak::Operand& o) { (this->*instruction)(Full(r, k), Full(first, k), o); });
+    }
     return r;
   }
-  // Returns the register for the result of an operation whose first operand is a: a's own if it may be overwritten.
-  Reg ResultOf(Reg& a);
-  Xbyak::Opmask NextMask();
+  // Emits f(result, a) for each copy.
+  template <typename F>
+  Reg Convert(Reg a, F f) {
+    const Reg from = a;
+    Reg r = ResultOf(a);
+    for (int k = 0; k < copies_; ++k) f(Full(r, k), Full(from, k));
+    return r;
+  }
+  // Returns the registers for the result of an operation whose first operand is a: a's own if they may be overwritten.
+  Reg ResultOf(Reg& a) { return a.owned() ? std::move(a) : New(); }
+  int8_t NextMask();
 
   const bool wide_;
+  int copies_ = 1;
   uint32_t free_;
-  int next_mask_ = 2;
+  int8_t next_mask_ = 2;
   std::vector<uint32_t> pool_;
 };
 
 inline Reg::~Reg() {
-  if (owned_) code_->Free(number_);
+  if (owned_) code_->Free(*this);
 }
 
 }  // namespace mge::cpu

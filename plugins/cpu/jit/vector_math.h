@@ -6,7 +6,7 @@
 
 namespace mge::cpu {
 
-Reg EmitExp(VectorCode& v, const Reg& x);
+Reg EmitExp(VectorCode& v, Reg x);
 Reg EmitLog(VectorCode& v, const Reg& x);
 Reg EmitTanh(VectorCode& v, const Reg& x);
 Reg EmitSigmoid(VectorCode& v, const Reg& x);

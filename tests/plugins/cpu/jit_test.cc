@@ -1,8 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated code of elementwise chains: the interpreter's micro-kernels are the judge, and bits must be equal.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <bit>
+#include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <random>
 
@@ -14,9 +27,13 @@
 namespace mge::testing {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
-
-bool HasPrefix(const std::string& text, const std::string& prefix) { return text.compare(0, prefix.size(), prefix) == 0; }
+using ::testing::Not;
+using ::testing::StartsWith;
+using ::testing::UnorderedElementsAre;
 
 // Returns the bits of an element; all NaN are equal.
 uint64_t BitsOf(const Tensor& t, int64_t i) {
@@ -39,8 +56,9 @@ std::string FirstDifference(const Tensor& got, const Tensor& want) {
 Tolerance Anything(DType) { return {std::numeric_limits<double>::infinity(), 0}; }
 
 // The instruction sets with generated code that this machine has.
-std::vector<std::string> CodeSets() {
-  std::vector<std::string> sets;
+const std::vector<std::string>& CodeSets() {
+  static std::vector<std::string> sets;
+  if (!sets.empty()) return sets;
   for (const char* isa : {"avx2", "avx512"}) {
     UnderTest().Set("cpu.isa", isa);
     const auto ids = UnderTest().Offers(OneNode("Neg", {Random(DType::kF32, {4})})).candidates;
@@ -50,28 +68,32 @@ std::vector<std::string> CodeSets() {
   return sets;
 }
 
-// Runs each candidate with generated code, plain and with channels last, and compares it with the interpreter's.
-void ExpectTheBitsOfTheInterpreter(const Case& c, const std::function<Tolerance(DType)>& tolerance = Anything) {
-  static const std::vector<std::string> sets = CodeSets();
-  for (const std::string& isa : sets) {
+// Runs each candidate with generated code, plain and with channels last, and compares it with the interpreter's. Returns the number
+// of candidates with code.
+int CompareWithTheInterpreter(const Case& c, const std::function<Tolerance(DType)>& tolerance) {
+  const std::string code = "cpu.elementwise.jit";
+  int compared = 0;
+  for (const std::string& isa : CodeSets()) {
     UnderTest().Set("cpu.isa", isa);
     const Backend::Outcome r = UnderTest().Check(c, tolerance);
-    int checked = 0;
     for (size_t i = 0; i < r.candidates.size(); ++i) {
-      const std::string code = "cpu.elementwise.jit";
-      if (!HasPrefix(r.candidates[i], code)) continue;
+      if (!r.candidates[i].starts_with(code)) continue;
       const std::string plain = "cpu.elementwise" + r.candidates[i].substr(code.size());
-      const auto judge = std::find(r.candidates.begin(), r.candidates.end(), plain) - r.candidates.begin();
-      ASSERT_LT(static_cast<size_t>(judge), r.candidates.size()) << plain;
-      ++checked;
+      const auto judge =
+          static_cast<size_t>(std::find(r.candidates.begin(), r.candidates.end(), plain) - r.candidates.begin());
+      ++compared;
       for (size_t o = 0; o < r.outputs[i].size(); ++o) {
-        EXPECT_EQ(FirstDifference(r.outputs[i][o], r.outputs[static_cast<size_t>(judge)][o]), "")
+        EXPECT_EQ(FirstDifference(r.outputs[i][o], r.outputs.at(judge)[o]), "")
             << c.name << " " << r.candidates[i] << " output " << o;
       }
     }
-    EXPECT_GE(checked, 1) << c.name << ": " << ::testing::PrintToString(r.refusals);
   }
   UnderTest().Set("cpu.isa", "auto");
+  return compared;
+}
+
+void ExpectTheBitsOfTheInterpreter(const Case& c) {
+  EXPECT_GE(CompareWithTheInterpreter(c, Anything), CodeSets().empty() ? 0 : 1) << c.name;
 }
 
 // Returns n numbers: every special one, then random ones of many magnitudes.
@@ -154,8 +176,8 @@ TEST(Jit, EveryFunctionOfTwoOperandsGivesTheBitsOfTheInterpreterForEachBroadcast
 }
 
 TEST(Jit, LimitsOfEachSignGiveTheBitsOfTheInterpreter) {
-  for (double low : {0.0, -0.0, -1.5, 1.0, static_cast<double>(NAN), -INFINITY}) {
-    for (double high : {0.0, -0.0, 6.0, -2.0, static_cast<double>(NAN), static_cast<double>(INFINITY)}) {
+  for (double low : {0.0, -0.0, -1.5, 1.0, double{NAN}, -double{INFINITY}}) {
+    for (double high : {0.0, -0.0, 6.0, -2.0, double{NAN}, double{INFINITY}}) {
       Case c = OneNode("Neg", {Special(DType::kF32, {203}, 5)});
       Then(c, "Clip", {Fill(DType::kF32, {}, {low}), Fill(DType::kF32, {}, {high})});
       ExpectTheBitsOfTheInterpreter(c);
@@ -179,7 +201,7 @@ TEST(Jit, ShortRowsStridesAndChannelsLastGiveTheBitsOfTheInterpreter) {
 }
 
 TEST(Jit, ComparisonsConditionsAndCastsGiveTheBitsOfTheInterpreter) {
-  constexpr int64_t kInt8 = 3, kUint8 = 2, kBool = 9, kFloat = 1, kFloat16 = 10, kBfloat16 = 16;
+  constexpr int64_t kBool = 9, kFloat = 1, kFloat16 = 10, kBfloat16 = 16;
   for (int64_t n : kLengths) {
     for (const char* op : {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"}) {
       Case c = OneNode("Abs", {Special(DType::kF32, {n}, 3)});
@@ -217,7 +239,6 @@ TEST(Jit, ComparisonsConditionsAndCastsGiveTheBitsOfTheInterpreter) {
       ExpectTheBitsOfTheInterpreter(c);
     }
   }
-  (void)kInt8, (void)kUint8;
 }
 
 TEST(Jit, QuantizationOfBytesGivesTheBitsOfTheInterpreter) {
@@ -338,33 +359,103 @@ class RandomChain {
   int64_t count_ = 0;
 };
 
-// Returns how many of the chains had generated code.
-int CheckRandomChains(int count, uint64_t first_seed) {
+TEST(Jit, RandomChainsGiveTheBitsOfTheInterpreter) {
+  constexpr uint64_t kChains = 100;
   int with_code = 0;
-  for (const std::string& isa : CodeSets()) {
-    UnderTest().Set("cpu.isa", isa);
-    for (int i = 0; i < count; ++i) {
-      const Case c = RandomChain(first_seed + static_cast<uint64_t>(i)).Make();
-      const Backend::Outcome r = UnderTest().Check(c, Anything);
-      for (size_t k = 0; k < r.candidates.size(); ++k) {
-        const std::string code = "cpu.elementwise.jit";
-        if (!HasPrefix(r.candidates[k], code)) continue;
-        const std::string plain = "cpu.elementwise" + r.candidates[k].substr(code.size());
-        const auto judge =
-            static_cast<size_t>(std::find(r.candidates.begin(), r.candidates.end(), plain) - r.candidates.begin());
-        ++with_code;
-        for (size_t o = 0; o < r.outputs[k].size(); ++o) {
-          EXPECT_EQ(FirstDifference(r.outputs[k][o], r.outputs[judge][o]), "")
-              << "seed " << first_seed + i << " output " << o;
-        }
-      }
-    }
+  for (uint64_t seed = 1; seed <= kChains; ++seed) {
+    with_code += CompareWithTheInterpreter(RandomChain(seed).Make(), Anything);
+    if (HasFailure()) FAIL() << "seed " << seed;
   }
-  UnderTest().Set("cpu.isa", "auto");
-  return with_code;
+  EXPECT_GE(with_code, CodeSets().empty() ? 0 : 70);
 }
 
-TEST(Jit, RandomChainsGiveTheBitsOfTheInterpreter) { EXPECT_GT(CheckRandomChains(150, 1), CodeSets().empty() ? -1 : 100); }
+TEST(Jit, NamesTheInstructionsThatItCannotExpress) {
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2";
+  Case around = OneNode("Abs", {Random(DType::kF32, {100})});
+  for (const char* op : {"Neg", "Sin", "Exp", "Neg"}) Then(around, op);
+  const Backend::Outcome some = UnderTest().Offers(around);
+  EXPECT_THAT(some.candidates, Contains(StartsWith("cpu.elementwise.jit.")));
+  EXPECT_THAT(some.refusals, Contains(HasSubstr("generated code only around sin, which it cannot express")));
+
+  Case none = OneNode("Sin", {Random(DType::kF32, {100})});
+  Then(none, "Cos");
+  const Backend::Outcome refused = UnderTest().Offers(none);
+  EXPECT_THAT(refused.candidates, Not(Contains(StartsWith("cpu.elementwise.jit."))));
+  EXPECT_THAT(refused.refusals, Contains(HasSubstr("no generated code: sin, cos cannot be expressed")));
+}
+
+TEST(Jit, ASettingTurnsItOff) {
+  Case c = OneNode("Abs", {Random(DType::kF32, {100})});
+  Then(c, "Exp");
+  UnderTest().Set("cpu.jit", "0");
+  const Backend::Outcome r = UnderTest().Check(c, Closely);
+  UnderTest().Set("cpu.jit", "1");
+  EXPECT_THAT(r.candidates, Not(Contains(StartsWith("cpu.elementwise.jit."))));
+  EXPECT_THAT(r.refusals, Contains(HasSubstr("cpu.jit is off")));
+}
+
+TEST(Jit, FilesOfTheCodeAreKeptIfTheUserAsksForThem) {
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2";
+  const std::string folder = ::testing::TempDir() + "/mge_jit_" + std::to_string(getpid()) + "/new";
+  UnderTest().Set("jit.keep_files", "1");
+  UnderTest().Set("jit.work_dir", folder);
+  Case c = OneNode("Sigmoid", {Random(DType::kF32, {100})});
+  Then(c, "Mul", {Fill(DType::kF32, {}, {7.625})});
+  UnderTest().Check(c, Closely);
+  UnderTest().Set("jit.keep_files", "0");
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.push_back(entry.path().filename());
+  EXPECT_THAT(names, UnorderedElementsAre(EndsWith(".txt"), EndsWith(".bin")));
+  for (const std::string& name : names) {
+    std::ifstream file(folder + "/" + name);
+    const std::string text((std::istreambuf_iterator<char>(file)), {});
+    EXPECT_FALSE(text.empty());
+    if (name.ends_with(".txt")) {
+      EXPECT_THAT(text, AllOf(HasSubstr("= sigmoid(%0)"), HasSubstr("= mul(")));
+    }
+  }
+  EXPECT_THAT(UnderTest().log(), HasSubstr("the files of generated kernels are kept in " + folder));
+  std::filesystem::remove_all(std::filesystem::path(folder).parent_path());
+}
+
+#if defined(__x86_64__)
+// Makes mprotect() fail for executable pages in this process, as systemd's MemoryDenyWriteExecute does.
+void ForbidExecutablePages() {
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mprotect, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter = {std::size(program), program};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) std::exit(77);
+}
+
+// Runs two chains where executable pages are refused. Returns whether the interpreter computes them, and one message says why.
+bool InterpretsWithoutExecutablePages() {
+  ForbidExecutablePages();
+  for (const char* op : {"Exp", "Tanh"}) {
+    Case c = OneNode("Abs", {Random(DType::kF32, {100})});
+    Then(c, op);
+    const Backend::Outcome r = UnderTest().Check(c, Closely);
+    EXPECT_THAT(r.candidates, Not(Contains(StartsWith("cpu.elementwise.jit."))));
+    EXPECT_THAT(r.refusals, Contains(HasSubstr("the system refuses executable pages (mprotect")));
+  }
+  const std::string message = "elementwise chains are interpreted: the system refuses executable pages",
+                    &log = UnderTest().log();
+  EXPECT_NE(log.find(message), std::string::npos);
+  EXPECT_EQ(log.find(message), log.rfind(message));
+  return !::testing::Test::HasFailure();
+}
+
+TEST(JitDeathTest, ChainsAreInterpretedIfTheSystemRefusesExecutablePages) {
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2";
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, which has not tried executable pages yet
+  EXPECT_EXIT(std::exit(InterpretsWithoutExecutablePages() ? 0 : 1), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace mge::testing
