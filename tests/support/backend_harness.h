@@ -17,7 +17,7 @@
 namespace mge::testing {
 
 // The allowed difference of a result a from the reference b: |a - b| <= absolute + relative * |b|. Integers and bool must be
-// equal.
+// equal. If `absolute` is infinity, nothing is compared.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;

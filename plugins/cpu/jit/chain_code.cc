@@ -37,7 +37,7 @@ const Result& PagesAllowed() {
 }
 
 // The code of the chains that were used last.
-class KeptCode {
+class CodeCache {
  public:
   std::shared_ptr<const ChainCode> Find(const std::string& key) {
     std::lock_guard lock(mutex_);
@@ -52,7 +52,7 @@ class KeptCode {
     if (index_.contains(key)) return;
     order_.emplace_front(key, std::move(code));
     index_[key] = order_.begin();
-    if (order_.size() <= kMaxKept) return;
+    if (order_.size() <= kMaxCachedCodes) return;
     index_.erase(order_.back().first);
     order_.pop_back();
   }
@@ -64,9 +64,9 @@ class KeptCode {
   std::unordered_map<std::string, std::list<Entry>::iterator> index_;
 };
 
-KeptCode& Kept() {
-  static KeptCode* kept = new KeptCode;  // lives as long as the process
-  return *kept;
+CodeCache& TheCache() {
+  static CodeCache kept;
+  return kept;
 }
 
 // Returns a name for a key: the same in every process.
@@ -119,7 +119,7 @@ Result CanMakeCode(Isa isa) {
 
 Result CodeOf(const Chain& chain, ChainRange range, Isa isa, std::shared_ptr<const ChainCode>* out) {
   const std::string key = std::string(IsaName(isa)) + '\n' + TextOf(chain, range);
-  if ((*out = Kept().Find(key))) return {};
+  if ((*out = TheCache().Find(key))) return {};
   std::vector<uint8_t> code;
   if (Result r = GenerateCode(chain, range, isa, &code); !r.ok()) return r;
   if (KeepsJitFiles()) {
@@ -127,7 +127,7 @@ Result CodeOf(const Chain& chain, ChainRange range, Isa isa, std::shared_ptr<con
     KeepJitFiles(FileName(key), {{".txt", key}, {".bin", bytes}});
   }
   if (Result r = ChainCode::Make(code, out); !r.ok()) return r;
-  Kept().Add(key, *out);
+  TheCache().Add(key, *out);
   return {};
 }
 

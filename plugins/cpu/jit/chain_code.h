@@ -2,7 +2,7 @@
 // The machine code of chains: when it is made, where it lives, and who owns it.
 //
 //   - Code is written to pages that are then made executable and never writable again.
-//   - Programs own the code that they use. The process keeps the code of the last kMaxKept chains for later programs.
+//   - Programs own the code that they use. The process keeps the code of the last kMaxCachedCodes chains for later programs.
 //   - If the system refuses executable pages, one warning says so, and chains are interpreted.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace mge::cpu {
 
-inline constexpr size_t kMaxKept = 256;
+inline constexpr size_t kMaxCachedCodes = 256;
 
 // Executable code of a function ChainFn.
 class ChainCode {

@@ -11,7 +11,7 @@
 namespace mge::cpu {
 namespace {
 
-// The frame begins with two scratch vectors: elements of CopyRest(), and the mask of the last elements for AVX2.
+// The frame begins with two scratch vectors: elements of CopyTail(), and the mask of the last elements for AVX2.
 constexpr int kScratchSlots = 2;
 constexpr int kSavedRegisters = 5;
 constexpr int kLightWeight = 30;  // bodies up to it have kMaxCopies copies
@@ -30,15 +30,15 @@ LoopCode::LoopCode(const Chain& chain, ChainRange range, Isa isa, uint8_t* buffe
 
 void LoopCode::Run(int max_copies) {
   Plan();
-  Enter();
+  Prologue();
   xor_(ecx, ecx);
   const bool is_heavy = !is_wide() && std::any_of(steps_.begin(), steps_.end(),
                                                   [](const ChainStep& s) { return WeightOf(s.op) >= kHeavyWeight; });
   const int copies = std::min(weight_ <= kLightWeight ? kMaxCopies : is_heavy ? 1 : 2, max_copies);
   if (copies > 1) Loop(copies);
   Loop(1);
-  Rest();
-  Leave();
+  Tail();
+  Epilogue();
 }
 
 // ---------------------------------------------------------------- planning
@@ -121,11 +121,11 @@ void LoopCode::PlanAddresses() {
 
 // ---------------------------------------------------------------- the function around the bodies
 
-void LoopCode::Enter() {
+void LoopCode::Prologue() {
   push(rbp);
   mov(rbp, rsp);
   for (const Xbyak::Reg64& r : {rbx, r12, r13, r14, r15}) push(r);
-  sub(rsp, 0x7fffff00);  // Leave() writes the size of the frame
+  sub(rsp, 0x7fffff00);  // Epilogue() writes the size of the frame
   frame_at_ = getSize() - 4;
   and_(rsp, -64);
   lea(constants_, ptr[rip + constant_label_]);
@@ -179,7 +179,7 @@ void LoopCode::ComputeSingles() {
   for (State& s : states_) s.reg = {};
 }
 
-void LoopCode::Leave() {
+void LoopCode::Epilogue() {
   const int frame = (slots_ * width() + 63) / 64 * 64 + 64;
   rewrite(frame_at_, static_cast<uint64_t>(frame), 4);
   lea(rsp, ptr[rbp - kSavedRegisters * 8]);
@@ -203,7 +203,7 @@ void LoopCode::Loop(int copies) {
   jg(end, T_NEAR);
   align(32);
   L(begin);
-  Body(copies, /*rest=*/false);
+  Body(copies, /*is_tail=*/false);
   add(rcx, step);
   cmp(rcx, rdx);
   jle(begin, T_NEAR);
@@ -211,7 +211,7 @@ void LoopCode::Loop(int copies) {
 }
 
 // The last elements: rdx of them, fewer than a vector.
-void LoopCode::Rest() {
+void LoopCode::Tail() {
   Xbyak::Label end;
   mov(rdx, rsi);
   sub(rdx, rcx);
@@ -219,7 +219,7 @@ void LoopCode::Rest() {
   if (is_wide()) {
     mov(eax, 0xffff);
     bzhi(eax, eax, edx);
-    kmovw(RestMask(), eax);
+    kmovw(TailMask(), eax);
   } else {
     const Xbyak::Ymm mask = ymm0;
     lea(r10, ptr[rip + mask_label_ + width()]);
@@ -231,15 +231,15 @@ void LoopCode::Rest() {
     vxorps(mask, mask, mask);
     vmovups(ptr[rsp], mask);
   }
-  Body(1, /*rest=*/true);
+  Body(1, /*is_tail=*/true);
   L(end);
 }
 
 // ---------------------------------------------------------------- bodies
 
-void LoopCode::Body(int copies, bool rest) {
+void LoopCode::Body(int copies, bool is_tail) {
   SetCopies(copies);
-  rest_ = rest;
+  is_tail_ = is_tail;
   for (State& s : states_) {
     if (!s.in_memory) s.in_slot = false;
   }
@@ -344,14 +344,14 @@ Arg LoopCode::ArgOf(int v, Reg* holder) {
     if (Value(v).constant) return Const(Value(v).number);
     if (s.in_slot) return {SlotOf(s, 0), Value(v).single ? 0 : width()};
     const bool is_last = s.reads.back() <= step_;
-    if (is_last && !rest_ && s.in_memory && Value(v).type == MGE_DTYPE_F32) return {ptr[AddressOf(v)], lanes() * 4};
+    if (is_last && !is_tail_ && s.in_memory && Value(v).type == MGE_DTYPE_F32) return {ptr[AddressOf(v)], lanes() * 4};
   }
   *holder = Take(v);
   return *holder;
 }
 
 // Moves the value that is read last out of its registers.
-void LoopCode::MakeRoom() {
+void LoopCode::Spill() {
   State* victim = nullptr;
   int latest = -1;
   for (State& s : states_) {

@@ -36,13 +36,13 @@ class LoopCode : public VectorCode {
   void PlanAddresses();
 
   // The parts of the function.
-  void Enter();
+  void Prologue();
   void SplatElement(int v);
   void ComputeSingles();
-  void Leave();
+  void Epilogue();
   void Loop(int copies);
-  void Rest();
-  void Body(int copies, bool rest);
+  void Tail();
+  void Body(int copies, bool is_tail);
   void EmitStep(const ChainStep& s);
   Reg Compute(const ChainStep& s, Reg a);
   Reg EmitLimit(TileOp op, const Reg& x, float limit);
@@ -53,22 +53,22 @@ class LoopCode : public VectorCode {
   Reg Take(int v);
   // Returns a value as the last operand of an instruction.
   Arg ArgOf(int v, Reg* holder);
-  void MakeRoom() override;
+  void Spill() override;
   Xbyak::Address SlotOf(State& s, int copy);
 
   // Memory.
   Reg Read(int v);
-  void ReadRest(mge_dtype type, int number, const Xbyak::Address& from);
+  void ReadTail(mge_dtype type, int number, const Xbyak::Address& from);
   void Widen(mge_dtype type, int number, const Xbyak::Operand& from);
   void Write(int v, const Reg& r);
   void WriteElement(int v, const Reg& r);
-  void WriteRest(int v, const Reg& packed);
+  void WriteTail(int v, const Reg& packed);
   void Store(int number, int bytes, const Xbyak::Address& to);
   Reg Pack(mge_dtype type, const Reg& r);
   void PackBytes(int to, int from);
-  void CopyRest(const Xbyak::RegExp& at, int bytes, bool in);
+  void CopyTail(const Xbyak::RegExp& at, int bytes, bool in);
   Xbyak::RegExp AddressOf(int v);
-  Xbyak::Opmask RestMask() const { return Xbyak::Opmask(1); }
+  Xbyak::Opmask TailMask() const { return Xbyak::Opmask(1); }
 
   const Chain& chain_;
   const ChainRange range_;
@@ -80,8 +80,8 @@ class LoopCode : public VectorCode {
   size_t frame_at_ = 0;                         // position of the frame's size in the code
   int weight_ = 0;
   int slots_ = 0;
-  int step_ = 0;       // of the body that is emitted
-  bool rest_ = false;  // whether the body is that of the last elements
+  int step_ = 0;          // of the body that is emitted
+  bool is_tail_ = false;  // whether the body is that of the last elements
   Xbyak::Label constant_label_, mask_label_;
 };
 

@@ -18,7 +18,7 @@ Xbyak::RegExp LoopCode::AddressOf(int v) {
 }
 
 // Copies the rdx last elements between memory and the first scratch vector.
-void LoopCode::CopyRest(const Xbyak::RegExp& at, int bytes, bool in) {
+void LoopCode::CopyTail(const Xbyak::RegExp& at, int bytes, bool in) {
   Xbyak::Label next;
   lea(r11, ptr[at]);
   xor_(eax, eax);
@@ -44,27 +44,27 @@ Reg LoopCode::Read(int v) {
   Reg r = New();
   const Xbyak::RegExp at = AddressOf(v);
   const auto bytes = static_cast<int>(SizeOf(type));
-  if (!rest_) {
+  if (!is_tail_) {
     for (int k = 0; k < copies(); ++k) Widen(type, r.number(k), ptr[at + k * lanes() * bytes]);
   } else if (is_wide()) {
-    ReadRest(type, r.number(0), ptr[at]);
+    ReadTail(type, r.number(0), ptr[at]);
   } else if (bytes == 4) {
     const Reg mask = New();
     vmovups(Full(mask, 0), ptr[rsp + width()]);
     vmaskmovps(Full(r, 0), Full(mask, 0), ptr[at]);
   } else {
-    CopyRest(at, bytes, /*in=*/true);
+    CopyTail(at, bytes, /*in=*/true);
     Widen(type, r.number(0), ptr[rsp]);
   }
   return r;
 }
 
 // Reads the last elements with a mask register.
-void LoopCode::ReadRest(mge_dtype type, int number, const Xbyak::Address& from) {
+void LoopCode::ReadTail(mge_dtype type, int number, const Xbyak::Address& from) {
   switch (SizeOf(type)) {
-    case 4: vmovups(Full(number) | RestMask() | T_z, from); return;
-    case 2: vmovdqu16(Xbyak::Ymm(number) | RestMask() | T_z, from); return Widen(type, number, Xbyak::Ymm(number));
-    default: vmovdqu8(Xbyak::Xmm(number) | RestMask() | T_z, from); return Widen(type, number, Xbyak::Xmm(number));
+    case 4: vmovups(Full(number) | TailMask() | T_z, from); return;
+    case 2: vmovdqu16(Xbyak::Ymm(number) | TailMask() | T_z, from); return Widen(type, number, Xbyak::Ymm(number));
+    default: vmovdqu8(Xbyak::Xmm(number) | TailMask() | T_z, from); return Widen(type, number, Xbyak::Xmm(number));
   }
 }
 
@@ -92,7 +92,7 @@ void LoopCode::Write(int v, const Reg& r) {
   if (Value(v).single) return WriteElement(v, r);
   const mge_dtype type = Value(v).type;
   const Reg packed = Pack(type, r);
-  if (rest_) return WriteRest(v, packed);
+  if (is_tail_) return WriteTail(v, packed);
   const auto bytes = static_cast<int>(SizeOf(type));
   const Xbyak::RegExp at = AddressOf(v);
   for (int k = 0; k < copies(); ++k) Store(packed.number(k), bytes, ptr[at + k * lanes() * bytes]);
@@ -109,15 +109,15 @@ void LoopCode::Store(int number, int bytes, const Xbyak::Address& to) {
 }
 
 // Stores the last elements.
-void LoopCode::WriteRest(int v, const Reg& packed) {
+void LoopCode::WriteTail(int v, const Reg& packed) {
   const auto bytes = static_cast<int>(SizeOf(Value(v).type));
   const int number = packed.number(0);
   const Xbyak::RegExp at = AddressOf(v);
   if (is_wide()) {
     switch (bytes) {
-      case 4: vmovups(ptr[at] | RestMask(), Xbyak::Zmm(number)); break;
-      case 2: vmovdqu16(ptr[at] | RestMask(), Xbyak::Ymm(number)); break;
-      default: vmovdqu8(ptr[at] | RestMask(), Xbyak::Xmm(number)); break;
+      case 4: vmovups(ptr[at] | TailMask(), Xbyak::Zmm(number)); break;
+      case 2: vmovdqu16(ptr[at] | TailMask(), Xbyak::Ymm(number)); break;
+      default: vmovdqu8(ptr[at] | TailMask(), Xbyak::Xmm(number)); break;
     }
   } else if (bytes == 4) {
     const Reg mask = New();
@@ -125,7 +125,7 @@ void LoopCode::WriteRest(int v, const Reg& packed) {
     vmaskmovps(ptr[at], Full(mask, 0), Full(number));
   } else {
     Store(number, bytes, ptr[rsp]);
-    CopyRest(at, bytes, /*in=*/false);
+    CopyTail(at, bytes, /*in=*/false);
   }
 }
 

@@ -15,7 +15,7 @@ VectorCode::VectorCode(Isa isa, uint8_t* buffer, size_t bytes)
     : CodeGenerator(bytes, buffer), wide_(isa == Isa::kAvx512), free_(wide_ ? 0xffffffffu : 0xffffu) {}
 
 Reg VectorCode::New() {
-  if (__builtin_popcount(free_) < copies_) MakeRoom();
+  if (__builtin_popcount(free_) < copies_) Spill();
   if (__builtin_popcount(free_) < copies_) throw Xbyak::Error(Xbyak::ERR_INTERNAL);
   Reg::Numbers numbers = {};
   for (int k = 0; k < copies_; ++k) {

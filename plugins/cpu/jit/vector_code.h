@@ -122,7 +122,7 @@ class VectorCode : public Xbyak::CodeGenerator {
       f(Full(a.reg(), copy));
   }
 
-  // Returns a free register of each copy. If there are not enough, asks MakeRoom() for them; throws Xbyak::Error if it has none.
+  // Returns a free register of each copy. If there are not enough, asks Spill() for them; throws Xbyak::Error if it has none.
   Reg New();
   void Free(const Reg& r);
 
@@ -179,7 +179,7 @@ class VectorCode : public Xbyak::CodeGenerator {
 
  protected:
   // Frees a register of a value. Called only while New() has none.
-  virtual void MakeRoom() = 0;
+  virtual void Spill() = 0;
   // The register that holds the address of the constants.
   const Xbyak::Reg64 constants_ = r9;
 

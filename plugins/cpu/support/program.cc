@@ -30,7 +30,7 @@ class ProgramBuilder {
       if (Result r = Translate(p_.node(i)); !r.ok()) return r;
     }
     for (int o = 0; o < p_.output_count(); ++o) Finish(o);
-    if (Result r = GivePlaces(p_.output_count(), data_, steps_, program_->operands_); !r.ok()) return r;
+    if (Result r = AssignPlaces(p_.output_count(), data_, steps_, program_->operands_); !r.ok()) return r;
     Complete();
     Estimate();
     *out = std::move(program_);

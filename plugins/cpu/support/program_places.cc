@@ -80,7 +80,7 @@ class Placer {
 
 }  // namespace
 
-Result GivePlaces(int outputs, std::vector<Datum>& data, std::vector<Step>& steps, std::vector<ProgramOperand>& operands) {
+Result AssignPlaces(int outputs, std::vector<Datum>& data, std::vector<Step>& steps, std::vector<ProgramOperand>& operands) {
   std::stable_partition(steps.begin(), steps.end(), [](const Step& s) { return s.once; });
   if (static_cast<int>(steps.size()) > kMaxSteps)
     return {MGE_UNIMPLEMENTED, "more than " + std::to_string(kMaxSteps) + " instructions"};

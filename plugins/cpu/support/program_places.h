@@ -36,9 +36,9 @@ struct Step {
 // behind the operands and outputs. This is the allocation of registers for a straight program: a result takes the buffer of an
 // operand whose last use is its step, or a free one. Values that are computed once, before the loop, keep their buffers to the
 // end. Sets the operands' places; one that no step reads needs no gathering any more. Fails with the reason if buffers run out.
-Result GivePlaces(int outputs, std::vector<Datum>& data, std::vector<Step>& steps, std::vector<ProgramOperand>& operands);
+Result AssignPlaces(int outputs, std::vector<Datum>& data, std::vector<Step>& steps, std::vector<ProgramOperand>& operands);
 
-// Returns the steps with the places that GivePlaces() gave to their values.
+// Returns the steps with the places that AssignPlaces() gave to their values.
 std::vector<ProgramStep> StepsOf(const std::vector<Datum>& data, const std::vector<Step>& steps);
 // Returns the description of the steps for each tile.
 Chain ChainOf(const std::vector<Datum>& data, const std::vector<Step>& steps);

@@ -181,9 +181,12 @@ Result Program::MakeCode(Isa isa) {
   steps_ = std::move(steps);
   codes_ = std::move(codes);
   header_.steps = static_cast<int32_t>(steps_.size());
-  const auto is_gathered = [](const ProgramOperand& op) { return op.access == Access::kGather; };
-  header_.joins_tiles =
-      header_.steps == header_.first_steps + 1 && std::none_of(operands_.begin(), operands_.end(), is_gathered);
+  // A buffer holds the values of one tile only.
+  const bool fills_buffers = std::any_of(operands_.begin(), operands_.end(),
+                                         [](const ProgramOperand& op) { return op.access == Access::kGather; }) ||
+                             std::any_of(steps_.begin(), steps_.begin() + header_.first_steps,
+                                         [](const ProgramStep& s) { return s.elements == 0; });
+  header_.joins_tiles = header_.steps == header_.first_steps + 1 && !fills_buffers;
   return {};
 }
 

@@ -3,6 +3,8 @@ mge_operator_test(cpu)
 add_dependencies(test_plugins_cpu mge_backend_cpu)
 target_compile_definitions(test_plugins_cpu PRIVATE MGE_HAS_ONEDNN=$<AND:$<BOOL:${MGE_ONEDNN}>,$<BOOL:${MGE_ONEDNN_INCLUDE}>>
   MGE_HAS_OPENBLAS=$<BOOL:${MGE_OPENBLAS}>)
+add_test(NAME plugins/cpu/random_chains COMMAND test_plugins_cpu --gtest_filter=Jit.RandomChains*)
+set_tests_properties(plugins/cpu/random_chains PROPERTIES LABELS long ENVIRONMENT MGE_TEST_RANDOM_CHAINS=1000)
 if(TARGET mge_cpu_vec_avx512 AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT MGE_SANITIZE)
   set(objects "$<TARGET_OBJECTS:mge_cpu_vec_avx2>;$<TARGET_OBJECTS:mge_cpu_vec_avx512>")
   add_test(NAME plugins_cpu_vec_isolation COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM} "-DOBJECTS=${objects}"

@@ -360,13 +360,14 @@ class RandomChain {
 };
 
 TEST(Jit, RandomChainsGiveTheBitsOfTheInterpreter) {
-  constexpr uint64_t kChains = 100;
-  int with_code = 0;
-  for (uint64_t seed = 1; seed <= kChains; ++seed) {
-    with_code += CompareWithTheInterpreter(RandomChain(seed).Make(), Anything);
+  const char* count = std::getenv("MGE_TEST_RANDOM_CHAINS");  // of the long form
+  const uint64_t chains = count ? std::strtoull(count, nullptr, 10) : 60;
+  uint64_t with_code = 0;
+  for (uint64_t seed = 1; seed <= chains; ++seed) {
+    with_code += static_cast<uint64_t>(CompareWithTheInterpreter(RandomChain(seed).Make(), Anything));
     if (HasFailure()) FAIL() << "seed " << seed;
   }
-  EXPECT_GE(with_code, CodeSets().empty() ? 0 : 70);
+  EXPECT_GE(with_code, CodeSets().empty() ? 0 : chains / 2);
 }
 
 TEST(Jit, NamesTheInstructionsThatItCannotExpress) {
