@@ -93,6 +93,13 @@ bool AllocationFailure::Refuses() noexcept {
   return t_failure->n_ && (n == t_failure->n_ || (t_failure->for_ever_ && n > t_failure->n_));
 }
 
+bool AllocationFailure::Refuses(const void* caller) noexcept {
+  if (!InBackendNow() || !t_failure) return false;
+  if (AskingLibrary(caller) == g_backend) return Refuses();
+  ++t_failure->in_libraries_;
+  return false;
+}
+
 void CountAllocationsOf(void* library) {
   link_map* map = nullptr;
   dlinfo(library, RTLD_DI_LINKMAP, &map);
@@ -103,7 +110,7 @@ void CountAllocationsOf(void* library) {
 
 bool AllocationFails(const void* caller) noexcept {
   if (!g_seen.load(std::memory_order_relaxed)) g_seen = true;
-  return InBackendNow() && t_failure && AskingLibrary(caller) == g_backend && AllocationFailure::Refuses();
+  return AllocationFailure::Refuses(caller);
 }
 
 void CountObject(int change) noexcept { g_objects.fetch_add(change, std::memory_order_relaxed); }

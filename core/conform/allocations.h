@@ -44,16 +44,19 @@ class AllocationFailure {
   AllocationFailure& operator=(const AllocationFailure&) = delete;
 
   uint64_t seen() const { return seen_; }
+  uint64_t seen_in_libraries() const { return in_libraries_; }  // those of the libraries that the backend calls
   bool happened() const { return n_ && seen_ >= n_; }
   static bool Happened();  // happened() of this thread's object; false if there is none
   // Counts a request of the backend for memory of the host. Returns whether it must fail.
   static bool Refuses() noexcept;
+  // Counts a request of the program for memory. Returns whether it is one of the backend that must fail.
+  static bool Refuses(const void* caller) noexcept;
 
  private:
   const uint64_t n_;
   const bool for_ever_;
   AllocationFailure* const outer_;
-  uint64_t seen_ = 0;
+  uint64_t seen_ = 0, in_libraries_ = 0;
 };
 
 // Sets the library (a handle of dlopen) whose allocations count as the backend's: those that its code requests directly or

@@ -22,6 +22,7 @@ struct Case {
   DType dtype = DType::kUndefined;
   std::string spec;  // "MatMul(T[3,5], T[5,7])"; the name of the case in reports
   Constants constants = Constants::kNone;
+  bool once = false;  // a large case, for which one short test is enough
   Graph graph;
   std::vector<Tensor> inputs[2];    // two sets of data for the graph's inputs
   std::vector<Tensor> expected[2];  // the reference results for the graph's outputs
@@ -47,10 +48,15 @@ std::vector<DType> TypesOf(const OpDef& def);
 //   MatMul(T[3,5], T[5,7])                       T: the element type of the case
 //   Slice(T[4,6], int64[2]<0,1>, int64[2]<3,5>)  an operand with values is a constant
 //   Log(T[7]@0.1:3)                              values from a range
-//   Relu(T[67]@special)                          NaN, infinities, zeros of both signs; float32 only
+//   Relu(T[67]@special)                          NaN, infinities, zeros of both signs; the limits of integers of 32 bits or
+//                                                more, and numbers that neither 32 bits nor a double hold
+//   Softmax(T[9,7]@rare)                         some NaN and infinities among random values, and first only -infinity;
+//                                                float32 only
 //   Add(T[3,7], =0)                              operand 0 is used again
 //   Split(T[6]) {num_outputs=3} -> 3             the number of outputs; default 1
 //   Softmax@11(T[2,3,5])                         a node of an older operator set
+//   MatMul(T[7,1030], T[1030,5]) once            a large case: float32 only, few runs, and no variations
+// One example may hold several, separated by ';'.
 std::vector<std::string> SpecsFor(const OpDef& def);
 
 // The parts of a spec.
@@ -60,6 +66,7 @@ struct CaseSpec {
   std::vector<std::string> operands;                            // "T[3,5]@0:1"
   std::vector<std::pair<std::string, std::string>> attributes;  // "strides", "[2,3]"
   int outputs = 1;
+  bool once = false;
 
   std::string AttributesText() const;  // "{strides=[2,3]}", or "" if there are none
   std::string Text() const;
@@ -70,7 +77,7 @@ CaseSpec ParseSpec(const std::string& text);
 // The parts of one operand of a spec.
 struct SpecOperand {
   std::string type;  // "T[3,5]", or "int64[2]<0,1>" of a constant
-  bool absent = false, constant = false, ranged = false, special = false;
+  bool absent = false, constant = false, ranged = false, special = false, rare = false;
   double low = 0, high = 0;
   int same_as = -1;  // the operand that is used again; -1: none
 };

@@ -32,7 +32,7 @@ std::span<const Check* const> AllChecks() {
   static const std::vector<const Check*>* all = [] {
     auto* list = new std::vector<const Check*>;
     for (std::span<const Check> family : {AbiChecks(), MemoryChecks(), PoolChecks(), QueueChecks(), NameChecks(),
-                                          KernelChecks(), ClaimChecks(), LifeChecks()}) {
+                                          KernelChecks(), SetChecks(), ClaimChecks(), LifeChecks()}) {
       for (const Check& check : family) list->push_back(&check);
     }
     return list;

@@ -97,6 +97,7 @@ std::span<const Check> QueueChecks();
 std::span<const Check> NameChecks();
 std::span<const Check> KernelChecks();
 std::span<const Check> ClaimChecks();
+std::span<const Check> SetChecks();
 std::span<const Check> LifeChecks();
 
 }  // namespace mge::conform

@@ -42,6 +42,16 @@ void CheckTooMuch(BackendUnderTest& s) {
   s.plugin().memory->memory_info(s.device(), &free, &total);
   if (free == UINT64_MAX || total == UINT64_MAX) Broken("memory_info does not write both numbers");
   if (free > total) Broken("it reports {} free bytes of {} in total", free, total);
+  if (const uint64_t listed = s.description().memory_total; listed && total && (listed / 2 > total || total / 2 > listed))
+    Broken("the device is listed with {} bytes of memory, memory_info reports {}", listed, total);
+  constexpr uint64_t kMaxTaken = 256 * kMiB;  // less than any device has
+  std::vector<Slab> taken;
+  for (uint64_t bytes = 0; total && bytes <= total && bytes < kMaxTaken; bytes += 32 * kMiB) {
+    if (!StatusOf([&] { taken.emplace_back(s, 32 * kMiB); }).ok()) break;  // the device is full
+    if (bytes + 32 * kMiB > total)
+      Broken("memory_info reports {} bytes in total, but {} bytes were acquired at once", total, bytes + 32 * kMiB);
+  }
+  taken.clear();
   for (uint64_t bytes : {uint64_t{1} << 60, UINT64_MAX - 7, UINT64_MAX}) {
     auto slab = Sized<mge_slab>();
     MustFail(MGE_RESOURCE_EXHAUSTED, fmt::format("acquiring {} bytes", bytes), s.plugin().memory->slab_acquire, s.device(),

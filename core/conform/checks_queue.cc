@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/conform/allocations.h"
+#include "core/conform/cases.h"
 #include "core/conform/device_memory.h"
 #include "fmt/format.h"
 #include "mge/faults.h"
@@ -16,6 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kQueueRedZone = 64;
+constexpr const char* kKindNames[] = {"compute", "copy-in", "copy-out", "communication"};  // by MGE_QUEUE_...
 
 // Memory for copies: its address, and the one for the host (NULL: the host copies over a queue).
 struct Place {
@@ -297,26 +299,70 @@ void CheckFenceThreads(BackendUnderTest& s) {
 
 // Two queues alternate in a chain of copies, the first of which is behind long work. Only if each copy waits for the one
 // before it is the end of the chain correct.
-void CheckWait(BackendUnderTest& s) {
+void Alternate(BackendUnderTest& s, const LongWork& work, int ms, int32_t first, int32_t second) {
   constexpr uint64_t kLinks = 50;
   constexpr size_t kBytes = 4096;
+  s.At("a {} queue and a {} queue wait for each other", kKindNames[first], kKindNames[second]);
+  Rig rig(s, (kLinks + 1) * kBytes, second, first);
+  auto& [ping, pong, slab, transfer, a, b] = rig;
+  const Bytes want = Pattern(kBytes, static_cast<unsigned>(ms));
+  rig.Fill(want);
+  work.Enqueue(a, milliseconds(ms));
+  for (uint64_t i = 0; i < kLinks; ++i) {
+    Queue& queue = i % 2 ? b : a;
+    if (i > 0) queue.Wait(i % 2 ? ping : pong, i);
+    queue.Copy(rig.at((i + 1) * kBytes), rig.at(i * kBytes), kBytes);
+    queue.Signal(i % 2 ? pong : ping, i + 1);
+  }
+  pong.Await(kLinks);
+  if (ping.Ask(1, 0).code != MGE_OK) Broken("a fence behind an unfinished wait is reached");
+  transfer.Expect(
+      rig.at(kLinks * kBytes), want,
+      fmt::format("in a chain over a {} queue and a {} queue, a copy behind a wait read its source before the copy "
+                  "in front of the fence was done",
+                  kKindNames[first], kKindNames[second]));
+}
+
+void CheckWait(BackendUnderTest& s) {
   LongWork work(s);
-  for (int ms : {0, 5, 50}) {
-    Rig rig(s, (kLinks + 1) * kBytes, MGE_QUEUE_COPY_IN);
-    auto& [ping, pong, slab, transfer, a, b] = rig;
-    const Bytes want = Pattern(kBytes, static_cast<unsigned>(ms));
-    rig.Fill(want);
-    work.Enqueue(a, milliseconds(ms));
-    for (uint64_t i = 0; i < kLinks; ++i) {
-      Queue& queue = i % 2 ? b : a;
-      if (i > 0) queue.Wait(i % 2 ? ping : pong, i);
-      queue.Copy(rig.at((i + 1) * kBytes), rig.at(i * kBytes), kBytes);
-      queue.Signal(i % 2 ? pong : ping, i + 1);
+  for (int ms : {0, 5, 50}) Alternate(s, work, ms, MGE_QUEUE_COMPUTE, MGE_QUEUE_COPY_IN);
+  for (int32_t first : {0, 1, 2, 3}) {
+    for (int32_t second : {0, 1, 2, 3}) {
+      // A queue for communication is optional.
+      const absl::Status has = StatusOf([&] { Queue(s, first), Queue(s, second); });
+      if (has.ok()) Alternate(s, work, 10, first, second);
     }
-    pong.Await(kLinks);
-    if (ping.Ask(1, 0).code != MGE_OK) Broken("a fence behind an unfinished wait is reached");
-    transfer.Expect(rig.at(kLinks * kBytes), want,
-                    "a copy behind a wait read its source before the copy in front of the fence was done");
+  }
+}
+
+// Copies from and to the host, on their own queues, beside a compute queue that still reads and writes that memory.
+void CheckHostCopies(BackendUnderTest& s) {
+  constexpr size_t kBytes = 65536;
+  LongWork work(s);
+  Bytes host[] = {Bytes(kBytes), Bytes(kBytes)};
+  Slab pinned;
+  if (HasPinnedMemory(s)) pinned = Slab(s, 2 * kBytes, MGE_MEMORY_PINNED);
+  for (bool is_pinned : {false, true}) {
+    if (is_pinned && !pinned) continue;
+    unsigned char* const sent = is_pinned ? static_cast<unsigned char*>(pinned.raw().host_address) : host[0].data();
+    unsigned char* const read = is_pinned ? sent + kBytes : host[1].data();
+    const Bytes old = Pattern(kBytes, 1), fresh = Pattern(kBytes, 2);
+    std::ranges::copy(fresh, sent);
+    Fence loaded(s);
+    Rig rig(s, 3 * kBytes);
+    Queue in(s, MGE_QUEUE_COPY_IN);
+    unsigned char *a = rig.at(0), *b = rig.at(kBytes), *c = rig.at(2 * kBytes);
+    rig.Fill(old);
+    work.Enqueue(rig.queue, milliseconds(20));
+    rig.queue.Copy(b, a, kBytes);
+    rig.queue.Signal(rig.fence, 1);
+    in.Wait(rig.fence, 1), in.Copy(a, sent, kBytes), in.Signal(loaded, 1);
+    rig.other.Wait(rig.fence, 1), rig.other.Copy(read, b, kBytes), rig.other.Signal(rig.later, 1);
+    rig.queue.Wait(loaded, 1), rig.queue.Copy(c, a, kBytes);
+    rig.later.Await(1);
+    Same({read, kBytes}, old, "a copy to the host did not wait for the work that writes its source");
+    rig.Expect(b, old, "a copy from the host did not wait for the work that reads its destination");
+    rig.transfer.Expect(c, fresh, "work did not wait for a copy from the host that writes its source");
   }
 }
 
@@ -430,8 +476,10 @@ constexpr Check kQueueChecks[] = {
     {"fence.several_values", "A fence keeps the values that it has reached, and an event for each other one.",
      CheckSeveralValues},
     {"fence.timeout", "A wait that times out returns MGE_DEADLINE_EXCEEDED with a text.", CheckTimeout},
-    {"fence.wait", "Work behind a wait runs after the fence is reached, and a fence is reached after the work before it.",
+    {"fence.wait",
+     "Work behind a wait runs after the fence is reached, and a fence after the work before it, for every pair of kinds.",
      CheckWait},
+    {"fence.host_copies", "Copies from and to the host wait for the compute queue, and it waits for them.", CheckHostCopies},
     {"fence.threads", "Many threads can wait for one fence.", CheckFenceThreads},
     {"fence.failure",
      "A failure reaches every later signal of its queue, with its code and text, and blocks no other queue.", CheckFailure},

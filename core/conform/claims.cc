@@ -21,8 +21,11 @@ struct Chain {
   const char* name;
   const char* text;
 };
-constexpr int kQuickChains = 8;
+constexpr int kQuickChains = 9;
 constexpr Chain kChains[] = {
+    {"MatMul of three dimensions, Add of three, Relu",
+     "input x : float32[2,5,33]\nconst w = float32[33,17]<0.05>\nconst b = float32[2,1,17]<0.1>\n"
+     "m = MatMul@13(x, w)\na = Add@14(m, b)\ny = Relu@14(a)\noutput y\n"},
     {"MatMul of three dimensions, Relu",
      "input x : float32[2,5,33]\nconst w = float32[33,17]<0.05>\nm = MatMul@13(x, w)\ny = Relu@14(m)\noutput y\n"},
     {"Conv, Relu",
@@ -89,7 +92,7 @@ Case CaseOfGroup(const Case& whole, const Claim& group) {
     graph.inputs().push_back(v);
   }
   ThrowIfError(graph.Compact());
-  return OrThrow(CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.spec), DType::kF32));
+  return OrThrow(CaseOfGraph(std::move(graph), fmt::format("{} of {}", group.name, whole.spec), whole.dtype));
 }
 
 // Checks the kernels of a group. `failure_seconds` is the time for allocation failures; 0: no allocation fails.
@@ -178,24 +181,28 @@ absl::StatusOr<Graph> Follow(const Case& first, Node node, bool constant, bool e
 // Checks pairs of operators, the second one elementwise, to find claims that the graphs above do not contain.
 void CheckPairs(BackendUnderTest& s, Bench& bench, const std::vector<const OpDef*>& begins) {
   constexpr const char* kForms[] = {"", ", its operands exchanged", " of a constant"};
+  constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kF64, DType::kI32, DType::kI64};
   std::vector<Node> followers;
   for (const OpDef* def : CheckableOps()) {
     const absl::StatusOr<Case> c = MakeCase(*def, DType::kF32, SpecsFor(*def).front());
     if (def->Is(kElementwise) && c.ok() && c->graph.node(0).inputs.size() <= 2) followers.push_back(c->graph.node(0));
   }
   for (const OpDef* def : begins) {
-    const absl::StatusOr<Case> first = MakeCase(*def, DType::kF32, SpecsFor(*def).front());
-    if (!first.ok() || first->expected[0].size() != 1 || first->expected[0][0].dtype() != DType::kF32) continue;
-    for (const Node& second : followers) {
-      for (int form = 0; form < (second.inputs.size() == 2 ? 3 : 1); ++form) {
-        absl::StatusOr<Graph> graph = Follow(*first, second, form == 2, form > 0);
-        if (!graph.ok()) break;  // the second operator does not accept this type or shape
-        Case unfilled;
-        unfilled.graph = *graph;
-        if (ClaimsOf(s, *AbiProblem(unfilled).get()->graph).empty()) continue;
-        std::string name = fmt::format("{}, {}{}", def->name, second.op, kForms[form]);
-        absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), DType::kF32);
-        if (c.ok()) CheckChain(s, bench, *c, 0);
+    for (DType dtype : kTypes) {
+      const absl::StatusOr<Case> first = MakeCase(*def, dtype, SpecsFor(*def).front());
+      if (!first.ok() || first->expected[0].size() != 1 || first->expected[0][0].dtype() != dtype) continue;
+      for (const Node& second : followers) {
+        // A claim of another type than float32 is usually right in every form, or wrong in every form.
+        for (int form = 0; form < (second.inputs.size() == 2 && dtype == DType::kF32 ? 3 : 1); ++form) {
+          absl::StatusOr<Graph> graph = Follow(*first, second, form == 2, form > 0);
+          if (!graph.ok()) break;  // the second operator does not accept this type or shape
+          Case unfilled;
+          unfilled.graph = *graph;
+          if (ClaimsOf(s, *AbiProblem(unfilled).get()->graph).empty()) continue;
+          std::string name = fmt::format("{}, {}{} T={}", def->name, second.op, kForms[form], DTypeName(dtype));
+          absl::StatusOr<Case> c = CaseOfGraph(*std::move(graph), std::move(name), dtype);
+          if (c.ok()) CheckChain(s, bench, *c, 0);
+        }
       }
     }
   }

@@ -143,34 +143,59 @@ bool StartsWithOne(const std::vector<std::string>& begins, std::string_view name
   return std::ranges::any_of(begins, [&](const std::string& begin) { return name.starts_with(begin); });
 }
 
-bool Wanted(const Options& options, std::string_view name) {
-  return options.only.empty() || StartsWithOne(options.only, name);
+bool IsOneOf(std::span<const Check> family, std::string_view name) {
+  return std::ranges::any_of(family, [&](const Check& check) { return check.name == name; });
 }
+
+// The checks and operators that --only selects: the checks that it names, of the operators that it names.
+class Selection {
+ public:
+  explicit Selection(const Options& options) {
+    for (const std::string& word : options.only) {
+      const bool is_check =
+          std::ranges::any_of(AllChecks(), [&](auto* check) { return std::string_view(check->name).starts_with(word); });
+      (is_check ? checks_ : ops_).push_back(word);
+    }
+  }
+  const std::vector<std::string>& ops() const { return ops_; }
+  // With operators, only the checks that run operator by operator are selected.
+  bool Has(std::string_view check) const {
+    if (!ops_.empty() && !IsOneOf(KernelChecks(), check)) return false;
+    return checks_.empty() || StartsWithOne(checks_, check);
+  }
+  bool HasOneOf(std::span<const Check> family) const {
+    return std::ranges::any_of(family, [&](const Check& check) { return Has(check.name); });
+  }
+  bool HasOp(std::string_view op) const { return ops_.empty() || StartsWithOne(ops_, op); }
+
+ private:
+  std::vector<std::string> checks_, ops_;  // words
+};
 
 std::vector<const OpDef*> OpsOf(const Options& options) { return options.quick ? QuickOps() : CheckableOps(); }
 
 // Creates the tasks of the requested checks. Leaves out those that need the failed stage (nullptr: none has failed).
 // `life_seconds` is the duration of a start and a stop.
-std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Stage* failed, double life_seconds) {
+std::vector<Task> MakeTasks(const std::string& path, const Options& options, const Selection& selection, const Stage* failed,
+                            double life_seconds) {
   std::vector<Task> tasks;
   auto add = [&](const char* check, double seconds, std::function<void(BackendUnderTest&)> run) {
     const double limit = (options.seconds > 0 ? options.seconds : seconds) + kLives * life_seconds;
     tasks.push_back(MakeTask(check, std::move(run), path, options, limit));
   };
-  bool kernels = false;
   for (const Check* check : AllChecks()) {
-    if (!Wanted(options, check->name)) continue;
-    kernels |= !check->run;
+    if (!selection.Has(check->name)) continue;
     if (check->run && !(failed && IsLost(*check, *failed)))
       add(check->name, kCheckSeconds, [check](BackendUnderTest& s) { RunCheck(*check, s); });
   }
   if (failed) return tasks;
   for (const OpDef* def : OpsOf(options)) {
-    if (!kernels && !Wanted(options, def->name)) continue;
+    if (!selection.HasOneOf(KernelChecks()) || !selection.HasOp(def->name)) continue;
+    const KernelScope scope = {options.quick, options.full, [&selection](auto check) { return selection.Has(check); }};
     add(kOffers.name, kOperatorSeconds,
-        [def, &options](BackendUnderTest& s) { RunMany(s, [&] { CheckOperator(s, *def, options.quick, options.full); }); });
+        [def, scope](BackendUnderTest& s) { RunMany(s, [&] { CheckOperator(s, *def, scope); }); });
   }
-  if (kernels)
+  if (selection.HasOneOf(ClaimChecks()))
     add(kOffers.name, kOperatorSeconds,
         [&options](BackendUnderTest& s) { RunMany(s, [&] { CheckClaims(s, options.quick); }); });
   return tasks;
@@ -197,15 +222,24 @@ absl::Status CheckFilter(const Options& options) {
   MGE_RETURN_IF_ERROR(check("--may-fail", options.may_fail, "check", "name a check of the report, such as kernel.leaks"));
   for (const OpDef* def : OpsOf(options)) names.emplace_back(def->name);
   names.insert(names.end(), families.begin(), families.end());
-  return check("--only", options.only, options.quick ? "check and no operator of --quick" : "check and no operator",
-               fmt::format("name an operator, or a check: {}", fmt::join(families, ", ")));
+  MGE_RETURN_IF_ERROR(check("--only", options.only,
+                            options.quick ? "check and no operator of --quick" : "check and no operator",
+                            fmt::format("name an operator, or a check: {}", fmt::join(families, ", "))));
+  if (const Selection selection(options); selection.ops().empty() || selection.HasOneOf(KernelChecks()))
+    return absl::OkStatus();
+  return Fail(errors::kUsage, "--only: no check that it names runs operator by operator",
+              {.fix = "name a check of the family kernel or layout beside an operator, or run twice"});
 }
 
 // Collects the records of all tasks in a report.
 class Collector {
  public:
-  Collector(const Options& options, Report& report, std::vector<Expected> expected)
-      : options_(options), report_(report), expected_(std::move(expected)), matched_(expected_.size()) {
+  Collector(const Options& options, const Selection& selection, Report& report, std::vector<Expected> expected)
+      : options_(options),
+        selection_(selection),
+        report_(report),
+        expected_(std::move(expected)),
+        matched_(expected_.size()) {
     for (const Check* check : AllChecks()) {
       const bool may_fail = StartsWithOne(options.may_fail, check->name);
       report_.checks.push_back({check->name, check->proves, Outcome::kUnsupported, "", {}, 0, may_fail});
@@ -258,8 +292,7 @@ class Collector {
         c.reason = "no test case applies to it";
       if (c.outcome != Outcome::kUnsupported) c.reason.clear();
     }
-    std::erase_if(report_.checks,
-                  [&](const CheckResult& c) { return c.outcome == Outcome::kUnsupported && !Wanted(options_, c.name); });
+    std::erase_if(report_.checks, [&](const CheckResult& c) { return c.found == 0 && !selection_.Has(c.name); });
     if (report_.Fact("no_device").empty()) {
       std::string why = WhyNoKernel();
       if (failed_ && !why.empty()) why = fmt::format("{}, see {}", failed_->failure, failed_->check);
@@ -278,11 +311,10 @@ class Collector {
     auto reaches = [&](std::string_view word) {
       return std::ranges::any_of(report_.support, [&](auto& s) { return s.supported && s.op.starts_with(word); });
     };
-    for (const std::string& word : options_.only) {
-      const bool names = std::ranges::any_of(OpsOf(options_), [&](auto* def) { return def->name.starts_with(word); });
-      if (names && !reaches(word)) return fmt::format("it has none for {}", word);
+    for (const std::string& word : selection_.ops()) {
+      if (!reaches(word)) return fmt::format("it has none for {}", word);
     }
-    const bool asked = std::ranges::any_of(AllChecks(), [&](auto* c) { return !c->run && Wanted(options_, c->name); });
+    const bool asked = selection_.HasOneOf(KernelChecks()) || selection_.HasOneOf(ClaimChecks());
     if (!asked || reaches("") || applied_.contains("graph.groups")) return {};
     return fmt::format("it has none for any operator{}; check the operator names in its rows (kOp)",
                        options_.quick ? " of --quick" : "");
@@ -315,6 +347,7 @@ class Collector {
   }
 
   const Options& options_;
+  const Selection& selection_;
   Report& report_;
   std::vector<Expected> expected_;
   std::vector<bool> matched_;
@@ -379,7 +412,8 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
   Report report;
   report.path = std::filesystem::absolute(path).string();
   report.quick = options.quick;
-  Collector collector(options, report, std::move(expected));
+  const Selection selection(options);
+  Collector collector(options, selection, report, std::move(expected));
   const auto begin = std::chrono::steady_clock::now();
   auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
   const double limit = options.seconds > 0 ? options.seconds : kCheckSeconds;
@@ -387,7 +421,7 @@ absl::StatusOr<Report> CheckBackend(const std::string& path, const Options& opti
                                [&](const CheckRecord& r) { collector.Add(r); }));
   MGE_RETURN_IF_ERROR(collector.misuse());
   const Stage* failed = collector.FindFailedStage();
-  const std::vector<Task> tasks = MakeTasks(report.path, options, failed, failed ? 0 : seconds());
+  const std::vector<Task> tasks = MakeTasks(report.path, options, selection, failed, failed ? 0 : seconds());
   int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 8u));
   size_t done = 0;
   MGE_RETURN_IF_ERROR(RunTasks(tasks, jobs, [&](const CheckRecord& r) {

@@ -28,8 +28,8 @@ struct Options {
   double seconds = 0;  // time limit of one check, longer if starting is slow; 0: 20, or 120 for all cases of an operator
   std::string expected_failures = {};      // path of a list, see ReadExpected; empty: none
   std::vector<std::string> may_fail = {};  // names of checks, or prefixes of them, that may pass or fail
-  std::vector<std::string> only = {};      // names of checks or operators, or prefixes of them; empty: all
-  Sources given = {};                      // the user's settings of the backend
+  std::vector<std::string> only = {};  // names of checks, of operators, or prefixes; both: these checks of these operators
+  Sources given = {};                  // the user's settings of the backend
   std::function<void(size_t done, size_t total)> progress = {};
   std::function<void(const std::string&)> warn = {};
 };

@@ -181,8 +181,8 @@ mge_error Transfer::Settle(Queue& queue) {
   return result;
 }
 
-Rig::Rig(BackendUnderTest& tested, size_t bytes, int32_t kind)
-    : fence(tested), later(tested), slab(tested, bytes), transfer(tested), queue(tested), other(tested, kind) {}
+Rig::Rig(BackendUnderTest& tested, size_t bytes, int32_t other_kind, int32_t kind)
+    : fence(tested), later(tested), slab(tested, bytes), transfer(tested), queue(tested, kind), other(tested, other_kind) {}
 
 void Rig::Fill(const Bytes& front) {
   Bytes all = front;

@@ -36,6 +36,7 @@ class Slab {
   void ReleaseAfter(mge_fence* fence, uint64_t value);  // releases it by slab_release_after, which the backend must have
   unsigned char* address() const { return static_cast<unsigned char*>(slab_->address); }
   const mge_slab& raw() const { return *slab_; }
+  explicit operator bool() const { return slab_ != nullptr; }
 
  private:
   struct Releaser {
@@ -141,9 +142,8 @@ class Transfer {
 
 // The objects that most checks of queues need.
 struct Rig {
-  // Acquires memory of `bytes`, and creates a compute queue and a queue of the kind `other`. Throws NotOffered() if the
-  // backend has no queues.
-  Rig(BackendUnderTest& tested, size_t bytes, int32_t other = MGE_QUEUE_COPY_OUT);
+  // Acquires memory of `bytes`, and creates a queue of each of two kinds. Throws NotOffered() if the backend has no queues.
+  Rig(BackendUnderTest& tested, size_t bytes, int32_t other = MGE_QUEUE_COPY_OUT, int32_t kind = MGE_QUEUE_COMPUTE);
   unsigned char* at(size_t offset) const { return slab.address() + offset; }
   // Writes `front` to the memory, and zeros behind it.
   void Fill(const Bytes& front);

@@ -17,9 +17,16 @@ namespace mge::conform {
 inline constexpr Check kOffers = {
     "kernel.offers", "Candidates are well formed and the same every time; other problems are refused with a reason."};
 
+// The extent of the checks of an operator.
+struct KernelScope {
+  bool quick = false;
+  bool full = false;  // lets allocations fail in every element type, else once per candidate
+  std::function<bool(std::string_view check)> has = {};  // whether a check is requested
+};
+
 // Checks an operator. Must run in a child process with the device open. Findings go to the reporter of the backend. Throws
-// only if it cannot continue. `full`: lets allocations fail in every element type, else once per candidate.
-void CheckOperator(BackendUnderTest& tested, const OpDef& def, bool quick, bool full);
+// only if it cannot continue.
+void CheckOperator(BackendUnderTest& tested, const OpDef& def, const KernelScope& scope);
 
 // Runs a kernel whose input arrives over the queue after the launch. Throws Broken() if the kernel does not wait for it,
 // and NotOffered() if the backend has no queues.

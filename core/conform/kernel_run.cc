@@ -100,8 +100,8 @@ Offers TryEnumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode)
   return offers;
 }
 
-Bench::Bench(BackendUnderTest& backend) : tested(backend) {
-  for (int i = 0; i < kLanes; ++i) transfers.emplace_back(tested);
+Bench::Bench(BackendUnderTest& backend, int count) : tested(backend), lane_count(count) {
+  for (int i = 0; i < lane_count; ++i) transfers.emplace_back(tested);
 }
 
 void Bench::Reserve(uint64_t bytes) {
@@ -109,7 +109,7 @@ void Bench::Reserve(uint64_t bytes) {
   if (bytes <= lane_bytes) return;
   slab.Reset();
   lane_bytes = 0;
-  slab = Slab(tested, kLanes * bytes + alignment() - kAlignment);
+  slab = Slab(tested, static_cast<uint64_t>(lane_count) * bytes + alignment() - kAlignment);
   first_lane = slab.address() + (alignment() - reinterpret_cast<uintptr_t>(slab.address()) % alignment()) % alignment();
   lane_bytes = bytes;
 }

@@ -61,7 +61,7 @@ Offers TryEnumerate(BackendUnderTest& tested, const Case& c, int32_t write_mode 
 // Device memory and queues for runs. Each lane serves one run at a time; the lanes can be used concurrently.
 inline constexpr int kLanes = 4;
 struct Bench {
-  explicit Bench(BackendUnderTest& tested);
+  explicit Bench(BackendUnderTest& tested, int lane_count = kLanes);
   void Reserve(uint64_t bytes);  // makes each lane at least this large; may discard its content
   unsigned char* lane(int i) { return first_lane + static_cast<uint64_t>(i) * lane_bytes; }
   uint64_t alignment() const { return tested.description().buffer_alignment; }  // of lanes and operands
@@ -70,6 +70,7 @@ struct Bench {
   unsigned char* first_lane = nullptr;
   std::optional<LongWork> long_work = {};
   uint64_t lane_bytes = 0;
+  const int lane_count;
   mge_layout any = PlainLayout();           // of operands with the layout ANY
   std::vector<Transfer> transfers = {};     // one per lane; declared after the memory that their work uses
   std::unique_ptr<Bench> aside = nullptr;   // a second bench, for reorders between the steps of a run on this one

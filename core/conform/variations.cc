@@ -170,7 +170,9 @@ std::vector<std::string> VariationsOf(const OpDef& def) {
   size_t bases = 0;
   for (const std::string& text : SpecsFor(def)) {
     absl::StatusOr<Case> made = MakeCase(def, TypesOf(def).front(), text);
-    if (!made.ok() || made->Work() > kMaxWork || text.find("@special") != std::string::npos) continue;
+    if (!made.ok() || made->Work() > kMaxWork || made->once || text.find("@special") != text.npos ||
+        text.find("@rare") != text.npos)
+      continue;
     variations.Vary(ParseSpec(text), *made);
     if (++bases == kBases) break;
   }

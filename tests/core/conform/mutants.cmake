@@ -11,7 +11,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_dir}/mu
 add_library(mge_mutant_driver SHARED ${mutants_dir}/driver.cc)
 set_target_properties(mge_mutant_driver PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/mutants)
 foreach(row IN LISTS rows)
-  string(REGEX MATCH "^[a-z_]+" name "${row}")
+  string(REGEX MATCH "^[a-z0-9_]+" name "${row}")
   add_library(mge_mutant_${name} MODULE ${mutants_dir}/variant.c $<TARGET_OBJECTS:mge_mutant>)
   target_compile_definitions(mge_mutant_${name} PRIVATE MUTANT_NAME="${name}")
   set(map ${PROJECT_SOURCE_DIR}/sdk/cmake/mge_backend.map)

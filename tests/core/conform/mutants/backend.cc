@@ -59,8 +59,9 @@ struct Backend : mge::BackendDefaults {
   using Record = mutant::Record;
   using Stamp = mutant::Stamp;
   using Layouts = mutant::Layouts;
-  using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kSub, kSoftmax, kGemm, kConv>;
-  using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu, ClaimBias>;
+  using Kernels = mge::Kernels<kRelu, kAdd, kMatMul, kReduceSum, kReorder, kSub, kSoftmax, kGemm, kConv, kMaxPool,
+                               kGlobalAveragePool, kTranspose>;
+  using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu, ClaimBias, ClaimAddRelu>;
   static Result Start() {
     if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
     if (Is("start_fails")) return {MGE_INTERNAL, "the driver answered nonsense"};

@@ -31,13 +31,17 @@ using mge::Result;
 // Checks whether this library is the mutant `name` of mutants.txt.
 inline bool Is(std::string_view name) { return name == mge_mutant_name; }
 
+constexpr uint64_t kMemoryTotal = uint64_t{8} << 30;
+
 class Device {
  public:
   static Result List(mge::DeviceList& list) {
     for (int i = 0; i < 2; ++i) {
       const bool apart = Is("device_leak") || Is("host_address_lies");  // the kit measures their memory
       const uint32_t memory = apart ? 0u : uint32_t{MGE_DEVICE_HOST_ACCESSIBLE};
-      list.Add({.name = "Mutant " + std::to_string(i), .flags = MGE_DEVICE_ONLY_BY_NAME | memory});
+      list.Add({.name = "Mutant " + std::to_string(i),
+                .flags = MGE_DEVICE_ONLY_BY_NAME | memory,
+                .memory_total = kMemoryTotal / (Is("total_in_kib") || Is("totals_in_kib") ? 1024 : 1)});
     }
     return {};
   }
@@ -70,6 +74,7 @@ class Device {
     return {};
   }
   std::atomic<bool> lost = false;
+  std::atomic<int> compute_queues = 0;
 
  private:
   uint32_t index_;
@@ -158,10 +163,12 @@ class Queue {
   Result Init() {
     if (Result r = device_.Health(); !r.ok()) return r;
     if (kind_ < MGE_QUEUE_COMPUTE || kind_ > MGE_QUEUE_COMMUNICATION) return {MGE_UNIMPLEMENTED, "an unknown kind of queue"};
+    if (kind_ == MGE_QUEUE_COMPUTE) number_ = ++device_.compute_queues;
     thread_ = std::thread([this] { Loop(); });
     return {};
   }
   ~Queue() {
+    if (number_) --device_.compute_queues;
     {
       std::lock_guard lock(mutex_);
       stopping_ = true;
@@ -240,6 +247,10 @@ class Queue {
   }
   Result Wait(Fence& fence, uint64_t value) {
     if (Is("ignores_wait")) return {};
+    if (Is("copy_out_ignores_wait") && kind_ == MGE_QUEUE_COPY_OUT) return {};
+    if (Is("copy_in_ignores_wait") && kind_ == MGE_QUEUE_COPY_IN) return {};
+    if (Is("communication_ignores_wait") && kind_ == MGE_QUEUE_COMMUNICATION) return {};
+    if (Is("second_ignores_wait") && kind_ == MGE_QUEUE_COMPUTE && number_ > 1) return {};
     std::lock_guard lock(mutex_);
     Push([this, value, counter = fence.counter] {
       Use::ComesLate(*counter, value, waits_ = std::min(waits_ + 1, 20));
@@ -309,6 +320,7 @@ class Queue {
   }
   Device& device_;
   int32_t kind_;
+  int number_ = 0;  // the number of this compute queue among those of the device; 0: another kind
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> items_;
@@ -358,8 +370,8 @@ struct Memory {
     delete static_cast<std::list<Held>*>(slab.handle);
   }
   static mge::MemoryAmount Info(Device&) {
-    constexpr uint64_t kTotal = uint64_t{8} << 30;
-    return {kTotal - std::min<uint64_t>(in_use, kTotal), kTotal};
+    const uint64_t total = kMemoryTotal / (Is("totals_in_kib") ? 1024 : 1);
+    return {total - std::min<uint64_t>(in_use, total), total};
   }
   static inline std::atomic<uint64_t> in_use = 0;
   // The extension mge/memory_handles.h: a handle is that of a slab.

@@ -18,5 +18,6 @@ extern "C" __attribute__((visibility("default"))) int vendor_driver_open() {
 extern "C" __attribute__((visibility("default"))) void vendor_driver_work() {
   static thread_local std::minstd_rand random(std::random_device{}());
   [[maybe_unused]] static void* volatile kept;
+  std::free(std::malloc(40));
   if (random() % 3 == 0) kept = std::malloc(16 + random() % 5000);
 }

@@ -76,7 +76,7 @@ struct Relu {
     mge::Candidate c = {.id = "mutant.relu", .attributes = kSafe | MGE_KERNEL_BATCH_INVARIANT, .in_place = {{0, 0}}};
     if (Is("ids_of_a_process")) c.id += "." + std::to_string(getpid());
     if (Is("reads_args_late")) c.attributes |= MGE_KERNEL_READS_ARGS_FIRST;
-    if (Is("allocates_silently")) c.attributes &= ~MGE_KERNEL_ALLOCATES;
+    if (Is("allocates_silently") || Is("allocating_driver")) c.attributes &= ~MGE_KERNEL_ALLOCATES;
     offers.Add(c);
     if (p.input(0).rank() != 2) return;
     int32_t columns[] = {1, 0};
@@ -100,6 +100,7 @@ struct Relu {
     auto *from = mge::At<float>(run, x), *to = mge::At<float>(run, y);
     if (Is("needs_alignment") && reinterpret_cast<uintptr_t>(from) % 16) from += 1;
     if (Is("fails_without_text") && from == to) return {MGE_INTERNAL, ""};
+    if (Is("allocating_driver")) mge_mutant_driver_works();
     if (Is("leaves_rounding")) std::fesetround(FE_UPWARD);
     if (Is("leaves_flushing")) _mm_setcsr(_mm_getcsr() | 0x8040);
     return mutant::Launch(run, [args = this, n = count, from, to] {
@@ -109,7 +110,9 @@ struct Relu {
       for (uint64_t i = 0; i < n && Is("shared_elements"); ++i) shared_elements[i] = from[i];
       for (uint64_t i = 0; i < (Is("first_chunk_only") ? std::min<uint64_t>(n, 16384) : n); ++i) {
         const float x = Is("shared_elements") ? shared_elements[i] : from[i];
-        to[i] = x < 0 || (Is("drops_nan") && std::isnan(x)) ? 0 : x;
+        to[Is("index_in_float") ? static_cast<uint64_t>(static_cast<float>(i)) : i] =
+            x < 0 || (Is("drops_nan") && std::isnan(x)) ? 0 : x;
+        if (Is("blocks_of_16_bits") && i == uint64_t{65535} * 256 - 1) break;
       }
       if (Is("copies_too_far")) reinterpret_cast<char*>(to + n)[0] = reinterpret_cast<char*>(from + n)[0];
       if (Is("one_byte_too_far")) reinterpret_cast<char*>(to + n)[0] = 0x11;
@@ -138,15 +141,26 @@ inline void ClaimMatMulRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
   }
 }
 
-// Offers MatMul and the Add of a constant row for the mutant "bias_comes_second".
+// Offers MatMul and the Add of a constant row for the mutant "bias_comes_second", and of a constant with one row per batch
+// for "bias_of_one_batch", whose kernel reads the first of them only.
 inline void ClaimBias(const mge::Pattern& graph, mge::ClaimList& claims) {
-  if (!Is("bias_comes_second")) return;
+  const int rank = Is("bias_of_one_batch") ? 3 : 1;
+  if (rank == 1 && !Is("bias_comes_second")) return;
   static const mge::PatternNode add = std::move(mge::Op("Add", {mge::Op("MatMul"), mge::Any()})).Commutes();
   for (const mge::Match& m : graph.FindAll(add)) {
     const mge::Node node = graph.node(m.root);
     for (int i : {0, 1}) {
-      if (node.input(i).is_constant() && node.input(i).rank() == 1) claims.Offer("matmul_bias", m.nodes, 1);
+      if (node.input(i).is_constant() && node.input(i).rank() == rank) claims.Offer("matmul_bias", m.nodes, 1);
     }
+  }
+}
+
+// Offers Add and Relu of every type for the mutant "claims_any_type", which computes float32 only.
+inline void ClaimAddRelu(const mge::Pattern& graph, mge::ClaimList& claims) {
+  if (!Is("claims_any_type")) return;
+  static const mge::PatternNode relu = mge::Op("Relu", {mge::Op("Add")});
+  for (const mge::Match& m : graph.FindAll(relu)) {
+    if (graph.node(m.root).input(0).dtype() != MGE_DTYPE_F32) claims.Offer("add_relu", m.nodes, 1);
   }
 }
 
@@ -158,7 +172,7 @@ inline void ClaimAddNeg(const mge::Pattern& graph, mge::ClaimList& claims) {
 }
 inline bool IsAlone(const mge::Problem& p) { return p.node_count() == 1 || (Is("fuses_wrong") && p.last().Is("Neg")); }
 
-// A kernel of Add that broadcasts up to four dimensions.
+// A kernel of Add that broadcasts up to six dimensions.
 struct Add {
   static constexpr const char* kOp = "Add";
   static constexpr uint64_t kAttributes = kSafe;
@@ -168,23 +182,33 @@ struct Add {
   }
   static mge::Support Supports(const mge::Problem& p) {
     if (!IsAlone(p)) return mge::No("only one Add");
-    if (p.input(0).dtype() != MGE_DTYPE_F32 && p.input(0).dtype() != MGE_DTYPE_I32) return mge::No("only float32 and int32");
-    return p.output(0).rank() <= 4 ? mge::Yes() : mge::No("only four dimensions");
+    const mge_dtype type = p.input(0).dtype();
+    if (type != MGE_DTYPE_F32 && type != MGE_DTYPE_I32 && type != MGE_DTYPE_I64)
+      return mge::No("only float32, int32 and int64");
+    return p.output(0).rank() <= kRank ? mge::Yes() : mge::No("only six dimensions");
   }
-  explicit Add(const mge::Problem& p) : whole(p.input(0).dtype() == MGE_DTYPE_I32), adds(p.adds(0)) {
+  explicit Add(const mge::Problem& p) : type(p.input(0).dtype()), adds(p.adds(0)) {
     int rank = p.output(0).rank();
-    for (int d = 0; d < rank; ++d) size[4 - rank + d] = p.output(0).dim(d);
+    for (int d = 0; d < rank; ++d) size[kRank - rank + d] = p.output(0).dim(d);
+    if (rank == 0 && Is("scalars_unwritten")) size[0] = 0;
     second = p.operand(0, 1);
     for (int i = 0; i < 2; ++i) {
       mge::Value v = p.node().input(i);
       int64_t stride = 1;
       for (int d = v.rank() - 1; d >= 0; --d) {
-        step[i][4 - v.rank() + d] = v.dim(d) == 1 ? 0 : stride;
+        step[i][kRank - v.rank() + d] = v.dim(d) == 1 ? 0 : stride;
         stride *= v.dim(d);
       }
+      if (Is("broadcasts_four")) step[i][0] = step[i][1] = 0;
     }
     constant = p.input(second).is_constant();
-    if (Is("wrong_broadcast") && size[3] % 2 == 1 && step[1][3] == 1 && step[1][2] == 0) step[1][3] = 0;
+    if (Is("wrong_broadcast") && size[5] % 2 == 1 && step[1][5] == 1 && step[1][4] == 0) step[1][5] = 0;
+    if (Is("prepares_in_shared_memory")) {  // two threads that prepare at once get each other's sizes
+      static int64_t shared[kRank];
+      std::copy(size, size + kRank, shared);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+      std::copy(shared, shared + kRank, size);
+    }
   }
   void Bind(const mge::Binding& b) {
     x = b.input(0), y = b.output(0);
@@ -192,33 +216,48 @@ struct Add {
   }
   template <typename T>
   void Compute(const T* a, const T* b, T* out) const {
-    uint64_t at = 0;
-    for (int64_t i = 0; i < size[0]; ++i)
-      for (int64_t j = 0; j < size[1]; ++j)
-        for (int64_t k = 0; k < size[2]; ++k)
-          for (int64_t l = 0; l < size[3]; ++l, ++at) {
-            T sum = a[i * step[0][0] + j * step[0][1] + k * step[0][2] + l * step[0][3]] * static_cast<T>(first_sign) +
-                    b[i * step[1][0] + j * step[1][1] + k * step[1][2] + l * step[1][3]] * static_cast<T>(sign);
-            out[at] = adds && !Is("ignores_write_add") ? out[at] + sum : sum;
-          }
+    const bool ignores_add = Is("ignores_write_add"), narrow = Is("adds_in_32_bits"), rounds = Is("adds_in_double");
+    int64_t count = 1;
+    for (int64_t n : size) count *= n;
+    for (int64_t at = 0; at < count; ++at) {
+      int64_t from[2] = {}, rest = at;
+      for (int d = kRank - 1; d >= 0; rest /= size[d--])
+        for (int i : {0, 1}) from[i] += rest % size[d] * step[i][d];
+      const T left = a[from[0]], right = b[from[1]];
+      T sum = left;
+      if constexpr (std::is_integral_v<T>) {  // wraps around
+        using U = std::make_unsigned_t<T>;
+        sum = static_cast<T>(static_cast<U>(left) + static_cast<U>(right));
+        if (narrow) sum = static_cast<int32_t>(sum);
+        if (rounds) sum = static_cast<T>(static_cast<U>(static_cast<T>(static_cast<double>(left))) + static_cast<U>(right));
+      } else {
+        sum = left * static_cast<T>(first_sign) + right * static_cast<T>(sign);
+      }
+      out[at] = adds && !ignores_add ? static_cast<T>(out[at] + sum) : sum;
+    }
   }
   Result Launch(const mge_run* run) const {
     auto *a = mge::At<char>(run, x), *b = mge::At<char>(run, z), *out = mge::At<char>(run, y);
     if (Is("needs_aligned_constants") && constant && reinterpret_cast<uintptr_t>(b) % 16) b += 4;
     return mutant::Launch(run, [self = *this, a, b, out] {
-      if (self.whole)
+      if (self.type == MGE_DTYPE_I32)
         self.Compute(reinterpret_cast<const int32_t*>(a), reinterpret_cast<const int32_t*>(b),
                      reinterpret_cast<int32_t*>(out));
+      else if (self.type == MGE_DTYPE_I64)
+        self.Compute(reinterpret_cast<const int64_t*>(a), reinterpret_cast<const int64_t*>(b),
+                     reinterpret_cast<int64_t*>(out));
       else
         self.Compute(reinterpret_cast<const float*>(a), reinterpret_cast<const float*>(b), reinterpret_cast<float*>(out));
       return Result();
     });
   }
-  bool whole, adds;
+  static constexpr int kRank = 6;
+  mge_dtype type;
+  bool adds;
   int first_sign = 1, sign = 1;
   int second = 1;  // operand number of the second input; 0 for x + x, because a value is listed once
   bool constant;   // the second operand is a constant
-  int64_t size[4] = {1, 1, 1, 1}, step[2][4] = {};
+  int64_t size[kRank] = {1, 1, 1, 1, 1, 1}, step[2][kRank] = {};
   mge::Slot x, z, y;
 };
 
@@ -231,29 +270,30 @@ struct MatMul {
   static constexpr uint64_t kAttributes = kSafe | MGE_KERNEL_BATCH_INVARIANT;
   static mge::Support Supports(const mge::Problem& p) {
     const bool taken = p.node_count() == 1 || (Is("claims_any_rank") && p.last().Is("Relu")) || TakesBias(p);
-    bool flat =
-        taken && p.input_count() == (TakesBias(p) ? 3 : 2) && p.node().input(0).rank() == 2 && p.node().input(1).rank() == 2;
+    const int rank = p.node().input(0).rank();
+    bool flat = taken && p.input_count() == (TakesBias(p) ? 3 : 2) && p.node().input(1).rank() == 2 &&
+                (rank == 2 || (rank == 3 && !Is("claims_any_rank")));
     if (!flat || p.input(0).dtype() != MGE_DTYPE_F32 || p.adds(0))
       return mge::No("only products of two matrices of float32");
-    return p.output(0).dim(1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
+    return p.output(0).dim(-1) <= 4096 ? mge::Yes() : mge::No("only up to 4096 columns");
   }
   // The second node is an Add, and its constant is taken to be its second operand.
   static bool TakesBias(const mge::Problem& p) {
-    return Is("bias_comes_second") && p.last().Is("Add") && p.node_count() == 2;
+    return (Is("bias_comes_second") || Is("bias_of_one_batch")) && p.last().Is("Add") && p.node_count() == 2;
   }
   static void Describe(const mge::Problem& p, mge::Candidate& c) {
-    c.workspace = static_cast<uint64_t>(p.output(0).dim(1)) * sizeof(float);
+    c.workspace = static_cast<uint64_t>(p.output(0).dim(-1)) * sizeof(float);
     if (Is("in_place_wrong") && p.output(0).bytes() <= p.input(1).bytes()) c.in_place = {{0, 1}};
     if (Is("lays_out_constants") && p.input(1).is_constant()) {
       c.inputs = {mge::PlainLayout(), mge::Opaque(kColumns, p.input(1).bytes())};
     }
   }
   explicit MatMul(const mge::Problem& p)
-      : m(p.input(0).dim(0)),
-        k(p.input(0).dim(1)),
-        n(p.input(1).dim(1)),
+      : k(p.node().input(0).dim(-1)),
+        n(p.node().input(1).dim(1)),
         packed(p.input(1).is_constant()),
         relu(p.node_count() == 2 && !TakesBias(p)) {
+    for (int d = 0; d + 1 < p.node().input(0).rank(); ++d) m *= p.node().input(0).dim(d);
     if (TakesBias(p)) bias_at = std::max(1, p.operand(1, 1));
     if (Is("device_leak")) Memory::in_use += 65536;
   }
@@ -307,10 +347,11 @@ struct MatMul {
     uint64_t number = runs++;
     if (late && packed) Pack(late, b);
     for (int64_t i = 0; i < m; ++i) {
+      if (k == 0 && Is("leaves_empty_product")) continue;
       for (int64_t j = 0; j < n; ++j) {
         float sum = 0;
         bool backwards = Is("batch_dependent") && m == 1;
-        for (int64_t l = 0; l < k; ++l) {
+        for (int64_t l = 0; l < (Is("product_of_512") ? std::min<int64_t>(k, 512) : k); ++l) {
           int64_t t = backwards ? k - 1 - l : l;
           sum += a[i * k + t] * (packed ? b[j * k + t] : b[t * n + j]);
         }
@@ -322,7 +363,7 @@ struct MatMul {
     }
     return {};
   }
-  int64_t m, k, n;
+  int64_t m = 1, k, n;
   bool packed, relu;
   int bias_at = 0;  // 0: there is none
   static inline const float* late = nullptr;
@@ -369,7 +410,9 @@ struct ReduceSum {
         for (uint64_t j = 0; j < self.size[1]; ++j)
           for (uint64_t k = 0; k < self.size[2]; ++k)
             for (uint64_t l = 0; l < self.size[3]; ++l)
-              to[i * self.step[0] + j * self.step[1] + k * self.step[2] + l * self.step[3]] += *at++;
+              to[i * self.step[0] + j * self.step[1] + k * self.step[2] + l * self.step[3]] +=
+                  Is("sum_drops_nan") && std::isnan(*at) ? ++at,
+                  0                                      : *at++;
       if (self.outputs) kept->last = to[0];
       return Result();
     });

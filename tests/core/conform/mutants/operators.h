@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -19,7 +21,7 @@ struct Sub : Add {
   static constexpr const char* kOp = "Sub";
   static constexpr const char* kId = "mutant.sub";
   static mge::Support Supports(const mge::Problem& p) {
-    return OneOf(p, p.output(0).rank() <= 4, "only one Sub of float32 of up to four dimensions");
+    return OneOf(p, p.output(0).rank() <= kRank, "only one Sub of float32 of up to six dimensions");
   }
   static void Describe(const mge::Problem&, mge::Candidate&) {}
   explicit Sub(const mge::Problem& p) : Add(p) {
@@ -49,7 +51,10 @@ struct Softmax {
         if (begin / self.step % self.size) continue;
         float top = from[begin], sum = 0;
         for (int64_t i = 0; i < self.size; ++i) top = std::max(top, from[begin + i * self.step]);
+        if (begin % self.step >= 64 && Is("softmax_64_columns")) continue;
+        if (Is("softmax_of_nothing")) top = std::max(top, -3e38f);  // then a row of -infinity has the sum 0
         for (int64_t i = 0; i < self.size; ++i) sum += std::exp(from[begin + i * self.step] - top);
+        if (Is("softmax_of_nothing") && sum == 0) sum = 1;
         for (int64_t i = 0; i < self.size; ++i) {
           to[begin + i * self.step] = std::exp(from[begin + i * self.step] - top) / sum;
         }
@@ -123,6 +128,16 @@ struct Conv {
       begin[d] = node.Ints("pads")[d + (Is("conv_exchanges_pads") ? 2 : 0)];
     }
     if (Is("conv_exchanges_kernel")) std::swap(kernel[0], kernel[1]);
+    packed = w.is_constant();
+  }
+  // Packing keeps the order of the weights. The size of the mutant is right only for multiples of four channels.
+  uint64_t prepack_bytes(int input) const {
+    const int64_t counted = Is("packs_four_channels") && channels > 4 && channels < 8 ? 4 : channels;
+    return input == w_at && packed ? static_cast<uint64_t>(outputs * counted * kernel[0] * kernel[1]) * sizeof(float) : 0;
+  }
+  Result Prepack(int, const void* from, void* to) const {
+    std::memcpy(to, from, static_cast<size_t>(outputs * channels * kernel[0] * kernel[1]) * sizeof(float));
+    return {};
   }
   void Bind(const mge::Binding& b) {
     x = b.input(0), w = b.input(w_at), y = b.output(0);
@@ -140,11 +155,14 @@ struct Conv {
     for (int64_t i = 0; i < batch; ++i)
       for (int64_t o = 0; o < outputs; ++o)
         for (int64_t r = 0; r < to[0]; ++r)
-          for (int64_t q = 0; q < to[1]; ++q) *out++ = At(in, weights, i, o, r, q) + (add ? add[o] : 0);
+          for (int64_t q = 0; q < to[1]; ++q, ++out) {
+            const bool skipped = (o >= 64 && Is("conv_64_outputs")) || (q >= 64 && Is("conv_64_columns"));
+            if (!skipped) *out = At(in, weights, i, o, r, q) + (add ? add[o] : 0);
+          }
   }
   float At(const float* in, const float* weights, int64_t i, int64_t o, int64_t r, int64_t q) const {
     float sum = 0;
-    for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t c = 0; c < (Is("conv_32_channels") ? std::min<int64_t>(channels, 32) : channels); ++c) {
       const int64_t channel = o / (outputs / group) * channels + c;
       for (int64_t h = 0; h < kernel[0]; ++h)
         for (int64_t v = 0; v < kernel[1]; ++v) {
@@ -158,11 +176,125 @@ struct Conv {
     return sum;
   }
   int w_at, b_at = -1;
+  bool packed;
   int64_t group, batch, channels, outputs;
   int64_t from[2], to[2], kernel[2], stride[2], dilation[2], begin[2];
   mge::Slot x, w, bias, y;
 };
 
+// The maximum of every window, without padding and dilations.
+struct MaxPool {
+  static constexpr const char* kOp = "MaxPool";
+  static constexpr const char* kId = "mutant.max_pool";
+  static constexpr uint64_t kAttributes = kSafe;
+  static mge::Support Supports(const mge::Problem& p) {
+    auto all = [&](const char* name, int64_t value) {
+      for (int64_t v : p.node().Ints(name)) {
+        if (v != value) return false;
+      }
+      return true;
+    };
+    return OneOf(p,
+                 p.input(0).rank() == 4 && p.output_count() == 1 && all("pads", 0) && all("dilations", 1) &&
+                     !p.node().Int("ceil_mode", 0),
+                 "only one MaxPool of float32 with two spatial dimensions, without padding, dilations and indices");
+  }
+  explicit MaxPool(const mge::Problem& p) : planes(p.input(0).dim(0) * p.input(0).dim(1)) {
+    for (size_t d = 0; d < 2; ++d) {
+      from[d] = p.input(0).dim(static_cast<int>(d) + 2), to[d] = p.output(0).dim(static_cast<int>(d) + 2);
+      kernel[d] = p.node().Ints("kernel_shape")[d], stride[d] = p.node().Ints("strides")[d];
+    }
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  Result Launch(const mge_run* run) const {
+    auto *in = mge::At<float>(run, x), *out = mge::At<float>(run, y);
+    return mutant::Launch(run, [s = *this, in, out]() mutable {
+      for (int64_t p = 0; p < s.planes; ++p)
+        for (int64_t r = 0; r < s.to[0]; ++r)
+          for (int64_t q = 0; q < s.to[1]; ++q) *out++ = s.Largest(in + p * s.from[0] * s.from[1], r, q);
+      return Result();
+    });
+  }
+  float Largest(const float* in, int64_t r, int64_t q) const {
+    float top = -std::numeric_limits<float>::infinity();
+    for (int64_t h = 0; h < kernel[0]; ++h)
+      for (int64_t v = 0; v < kernel[1]; ++v) {
+        const float e = in[(r * stride[0] + h) * from[1] + q * stride[1] + v];
+        if (e > top || (std::isnan(e) && !Is("max_pool_drops_nan"))) top = e;
+        if (std::isnan(top)) return top;
+      }
+    return top;
+  }
+  int64_t planes;
+  int64_t from[2], to[2], kernel[2], stride[2];
+  mge::Slot x, y;
+};
+
+struct GlobalAveragePool {
+  static constexpr const char* kOp = "GlobalAveragePool";
+  static constexpr const char* kId = "mutant.mean";
+  static constexpr uint64_t kAttributes = kSafe;
+  static mge::Support Supports(const mge::Problem& p) {
+    return OneOf(p, p.input(0).rank() > 2 && p.output(0).elements() > 0, "only one GlobalAveragePool of float32");
+  }
+  explicit GlobalAveragePool(const mge::Problem& p)
+      : planes(p.output(0).elements()), count(p.input(0).elements() / p.output(0).elements()) {}
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  Result Launch(const mge_run* run) const {
+    auto *in = mge::At<float>(run, x), *out = mge::At<float>(run, y);
+    return mutant::Launch(run, [s = *this, in, out] {
+      for (uint64_t p = 0; p < s.planes; ++p) {
+        float sum = 0;
+        for (uint64_t i = 0; i < s.count; ++i) {
+          const float e = in[p * s.count + i];
+          sum += std::isnan(e) && Is("mean_drops_nan") ? 0 : e;
+        }
+        out[p] = sum / static_cast<float>(s.count);
+      }
+      return Result();
+    });
+  }
+  uint64_t planes, count;
+  mge::Slot x, y;
+};
+
+struct Transpose {
+  static constexpr const char* kOp = "Transpose";
+  static constexpr const char* kId = "mutant.transpose";
+  static constexpr uint64_t kAttributes = kSafe;
+  static mge::Support Supports(const mge::Problem& p) {
+    return OneOf(p, p.input(0).rank() <= 6, "only one Transpose of float32 of up to six dimensions");
+  }
+  explicit Transpose(const mge::Problem& p) : count(p.output(0).elements()), rank(p.input(0).rank()) {
+    int64_t stride[6], next = 1;
+    for (int d = rank - 1; d >= 0; next *= p.input(0).dim(d--)) stride[d] = next;
+    for (int d = 0; d < rank; ++d) {
+      size[d] = p.output(0).dim(d);
+      step[d] = stride[p.node().Ints("perm")[static_cast<size_t>(d)]];
+    }
+    if (Is("transposes_five") && rank > 5) step[0] = 0;
+  }
+  void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
+  Result Launch(const mge_run* run) const {
+    auto *in = mge::At<float>(run, x), *out = mge::At<float>(run, y);
+    return mutant::Launch(run, [s = *this, in, out] {
+      for (uint64_t at = 0; at < s.count; ++at) {
+        int64_t from = 0, rest = static_cast<int64_t>(at);
+        for (int d = s.rank - 1; d >= 0; rest /= s.size[d--]) from += rest % s.size[d] * s.step[d];
+        out[at] = in[from];
+      }
+      return Result();
+    });
+  }
+  uint64_t count;
+  int rank;
+  int64_t size[6], step[6];
+  mge::Slot x, y;
+};
+
+inline constexpr mge::KernelRow kMaxPool = mge::Row<MaxPool>();
+inline constexpr mge::KernelRow kGlobalAveragePool = mge::Row<GlobalAveragePool>();
+inline constexpr mge::KernelRow kTranspose = mge::Row<Transpose>();
 inline constexpr mge::KernelRow kSub = mge::Row<Sub>();
 inline constexpr mge::KernelRow kSoftmax = mge::Row<Softmax>();
 inline constexpr mge::KernelRow kGemm = mge::Row<Gemm>();

@@ -162,6 +162,11 @@ struct Strategy {
       if (choice.candidate(a).rank != choice.candidate(b).rank) return choice.candidate(a).rank < choice.candidate(b).rank;
       return choice.id(a) < choice.id(b);
     });
+    if (Is("orders_one_twice") && order.size() > 2) order[2] = order[1];
+    if (Is("orders_by_calls")) {
+      static std::atomic<size_t> calls = 0;
+      std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(++calls % order.size()), order.end());
+    }
     return {};
   }
 };

@@ -79,10 +79,10 @@ constexpr OpDef kRows[] = {
     Row("Hardmax", "1 at the first largest element along an axis, 0 elsewhere. NaN is the largest.", EvalHardmax,
         ZeroGradient, {"(T[2,5,3])"}),
     Row("LogSoftmax", "Logarithm of the softmax along an axis.", EvalLogSoftmax, LogSoftmaxGradient,
-        {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])"}),
+        {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[3,37]@-100:100)", "(T[257,3])", "(T[9,7]@rare)"}),
     Row("Softmax", "exp(x) divided by its sum along an axis.", EvalSoftmax, SoftmaxGradient,
-        {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])",
-         "(T[2,20011])"}),
+        {"(T[3,37])", "(T[2,5,3])", "(T[2,3,4,5]) {axis=1}", "(T[1,1])", "(T[3,37]@-100:100)", "(T[257,3])", "(T[2,20011])",
+         "(T[2,3,131]) {axis=1}", "(T[9,7]@rare)"}),
 };
 
 }  // namespace

@@ -59,7 +59,7 @@ constexpr OpDef kRows[] = {
      .infer = InferGlobalPool,
      .eval = EvalGlobalAveragePool,
      .gradient = GlobalAveragePoolGradient,
-     .examples = {"(T[2,5,7,3])"}},
+     .examples = {"(T[2,5,7,3])", "(T[5,3,2,7]@rare)"}},
     {.name = "GlobalLpPool",
      .doc = "The p-norm over all spatial axes.",
      .inputs = {{"X", kFloating}},
@@ -76,7 +76,7 @@ constexpr OpDef kRows[] = {
      .infer = InferGlobalPool,
      .eval = EvalGlobalMaxPool,
      .gradient = GlobalMaxPoolGradient,
-     .examples = {"(T[2,5,7,3])"}},
+     .examples = {"(T[2,5,7,3])", "(T[5,3,2,7]@rare)"}},
 };
 
 }  // namespace

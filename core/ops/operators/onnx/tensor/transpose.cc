@@ -85,6 +85,6 @@ MGE_OP(transpose) = {.name = "Transpose",
                      .gradient = Gradient,
                      .traits = kTranspose,
                      .examples = {"(T[3,5,7]) {perm=[2,0,1]}", "(T[2,3,4,5]) {perm=[0,2,3,1]}", "(T[33,17])", "(T[70001,2])",
-                                  "(T[257,390])"}};
+                                  "(T[257,390])", "(T[2,1,3,2,2,3]) {perm=[5,0,3,1,4,2]}"}};
 
 }  // namespace mge::op_transpose
