@@ -25,7 +25,7 @@
 namespace mge::conform {
 namespace {
 
-constexpr double kCheckSeconds = 20, kOperatorSeconds = 120;
+constexpr double kCheckSeconds = 20, kOperatorSeconds = 300;
 constexpr double kLives = 100;       // starts and stops that a time limit allows for
 constexpr size_t kMaxFindings = 40;  // largest number of findings per check in the report
 constexpr const char* kOpening = "abi.table";

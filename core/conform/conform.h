@@ -25,7 +25,7 @@ struct Options {
   bool quick = false;  // run every kind of check, but only on a few operators
   bool full = false;   // let allocations fail in every element type of a kernel, and not only in the first
   int jobs = 0;        // child processes at a time; 0: the number of processors, at most 4
-  double seconds = 0;  // time limit of one check, longer if starting is slow; 0: 20, or 120 for all cases of an operator
+  double seconds = 0;  // time limit of one check, longer if starting is slow; 0: 20, or 300 for all cases of an operator
   std::string expected_failures = {};      // path of a list, see ReadExpected; empty: none
   std::vector<std::string> may_fail = {};  // names of checks, or prefixes of them, that may pass or fail
   std::vector<std::string> only = {};  // names of checks, of operators, or prefixes; both: these checks of these operators

@@ -96,6 +96,8 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   selection.workers = MakeTimingWorkers(registry, std::move(worker), search.directories);
   devices.directories = std::move(search.directories);
   devices.rules = std::move(search.rules);
+  devices.quarantine = devices.rules.quarantine;
+  devices.start_limit = settings->Get<kPluginStartTimeout>();
   devices.compute = {runtime->pool_, runtime->pool_.get(), PoolParallelFor, PoolThreads};
   devices.settings = [&registry](std::string_view backend, std::span<const mge_setting* const> rows) {
     return Declare(registry, backend, rows);

@@ -172,8 +172,26 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
   return std::move(collector.list);
 }
 
+// Asks the backend's own strategy for the order. Fails if it fails, or does not return each index once.
+static absl::Status OrderByBackend(Device& device, const mge_strategy_api& strategy, const mge_choice& choice,
+                                   std::vector<uint32_t>& order) {
+  mge_error error;
+  const mge_code code =
+      CallBackend(error, [&](mge_error* e) { return strategy.order(device.handle(), &choice, order.data(), e); });
+  if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: ordering candidates", device.name()));
+  std::vector<uint32_t> sorted = order;
+  std::sort(sorted.begin(), sorted.end());
+  for (size_t i = 0; i < sorted.size(); ++i) {
+    if (sorted[i] == i) continue;
+    return Fail(errors::kKernelFailed,
+                fmt::format("for {} candidates it returned the order [{}]", order.size(), fmt::join(order, ", ")));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
-                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode) {
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode,
+                                                 std::string* fault) {
   std::vector<int> order(candidates.size());
   std::iota(order.begin(), order.end(), 0);
   if (candidates.size() <= 1) return order;
@@ -189,22 +207,18 @@ absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_probl
                        &problem,           pointers.data(),
                        pointers.size(),    mode == MGE_SELECT_PROFILE ? measured.data() : nullptr};
   std::vector<uint32_t> answer(candidates.size());
-  if (const mge_strategy_api* strategy = OwnOrder(device.backend().plugin())) {
-    mge_error error;
-    mge_code code =
-        CallBackend(error, [&](mge_error* e) { return strategy->order(device.handle(), &choice, answer.data(), e); });
-    if (code != MGE_OK) return StatusOfBackend(code, error, fmt::format("device {}: ordering candidates", device.name()));
-  } else {
-    MGE_RETURN_IF_ERROR(OrderByHost(choice, answer.data()));
+  const mge_strategy_api* strategy = OwnOrder(device.backend().plugin());
+  if (strategy) {
+    const absl::Status asked = OrderByBackend(device, *strategy, choice, answer);
+    const int id = ErrorId(asked);
+    if (id == errors::kOutOfMemory.id || id == errors::kDeviceLost.id) return asked;
+    if (!asked.ok()) {
+      *fault = PartsOf(asked).what.empty() ? ErrorTitle(asked) : PartsOf(asked).what;
+      strategy = nullptr;
+    }
   }
+  if (!strategy) MGE_RETURN_IF_ERROR(OrderByHost(choice, answer.data()));
   order.assign(answer.begin(), answer.end());
-  std::vector<int> sorted = order;
-  std::sort(sorted.begin(), sorted.end());
-  for (size_t i = 0; i < sorted.size(); ++i) {
-    if (sorted[i] == static_cast<int>(i)) continue;
-    return Fail(errors::kKernelFailed,
-                fmt::format("the strategy of device {} did not return each candidate once", device.name()));
-  }
   return order;
 }
 

@@ -57,10 +57,12 @@ absl::StatusOr<CandidateList> EnumerateCandidates(Device& device, const mge_prob
                                                   const mge_constraints& constraints);
 
 // Returns the indices of the candidates, best first. Uses the backend's own strategy if it has one, else the host's
-// (core/plugin/strategy.h). The strategy receives measured times only in the mode MGE_SELECT_PROFILE. Fails with
-// kKernelFailed if the strategy does not return each index once.
+// (core/plugin/strategy.h). The strategy receives measured times only in the mode MGE_SELECT_PROFILE. If the strategy fails
+// or does not return each index once, uses the host's order and writes the reason, a sentence, to `*fault`. Fails if the
+// strategy has no memory or its device is lost.
 absl::StatusOr<std::vector<int>> OrderCandidates(Device& device, const mge_problem& problem,
-                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode);
+                                                 const std::vector<OwnedCandidate>& candidates, int32_t mode,
+                                                 std::string* fault);
 
 // Returns true if a problem's input can have that layout. A constant must be plain, since constants are always passed plain.
 bool CanBeGiven(const mge_value& input, const mge_layout& layout);

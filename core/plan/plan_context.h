@@ -12,6 +12,7 @@
 #include "core/base/log.h"
 #include "core/env/snapshot.h"
 #include "core/plan/first_shapes.h"
+#include "core/plan/kernels/faulty_strategies.h"
 #include "core/plan/kernels/kernel_families.h"
 #include "core/plan/kernels/kernel_rules.h"
 #include "core/plan/kernels/selection.h"
@@ -49,6 +50,7 @@ struct SessionCaches {
   ConstantPlacing placing = {};
   KernelFamilies families = {};  // kernels that plans for other shapes may be derived from
   UnableKernels unable = {};
+  FaultyStrategies faulty_strategies = {};
   FirstShapes first_shapes = {};  // used if plan.static_input_shape is set
 };
 

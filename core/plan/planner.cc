@@ -36,6 +36,7 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
     MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context, stop));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
+    if (context.caches->unable.count() != known) continue;  // a layout without a reorder
     MGE_ASSIGN_OR_RETURN(Schedule schedule, ScheduleUnits(graph, chosen, context, places, stop));
     MGE_ASSIGN_OR_RETURN(std::optional<PreparedKernels> kernels, PrepareKernels(graph, schedule, context, stop));
     if (kernels) return PreparedSchedule{std::move(chosen), std::move(schedule), *std::move(kernels)};

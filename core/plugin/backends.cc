@@ -176,8 +176,19 @@ void Backends::Start(std::string_view cls) {
   {
     std::lock_guard lock(RecordMutex());
     for (const auto& entry : entries_) {
-      if (!entry->settled && (cls.empty() || absl::c_linear_search(entry->classes, cls))) wanted.push_back(entry.get());
+      if (!entry->settled && !entry->late && (cls.empty() || absl::c_linear_search(entry->classes, cls)))
+        wanted.push_back(entry.get());
     }
+  }
+  if (wanted.empty()) return;
+  if (context_.start_limit.count() > 0) {
+    for (const std::string& name : StartWithin(wanted, context_.start_limit)) {
+      context_.logger.Warning(
+          "backend '{0}' has not started within {1:g} s and is not used: run `mge doctor` to put it into quarantine, raise "
+          "plugin.start_timeout_seconds, or set MGE_PLUGIN_SKIP={0} to leave it out",
+          name, context_.start_limit.count());
+    }
+    return;
   }
   for (Entry* entry : wanted) {
     std::vector<PluginFile> rows;
@@ -187,19 +198,26 @@ void Backends::Start(std::string_view cls) {
 }
 
 std::vector<std::string> Backends::StartAll(std::chrono::duration<double> limit) {
-  std::vector<std::shared_ptr<Attempt>> attempts;
-  auto gate = std::make_shared<StartGate>();
-  gate->context = context_;
+  std::vector<Entry*> wanted;
   {
     std::lock_guard lock(RecordMutex());
     for (const auto& entry : entries_) {
-      if (entry->settled) continue;
-      auto attempt = std::make_shared<Attempt>();
-      attempt->entry = entry.get();
-      attempt->found = entry->found;
-      attempt->gate = gate;
-      attempts.push_back(std::move(attempt));
+      if (!entry->settled) wanted.push_back(entry.get());
     }
+  }
+  return StartWithin(wanted, limit);
+}
+
+std::vector<std::string> Backends::StartWithin(const std::vector<Entry*>& wanted, std::chrono::duration<double> limit) {
+  std::vector<std::shared_ptr<Attempt>> attempts;
+  auto gate = std::make_shared<StartGate>();
+  gate->context = context_;
+  for (Entry* entry : wanted) {
+    auto attempt = std::make_shared<Attempt>();
+    attempt->entry = entry;
+    attempt->found = entry->found;
+    attempt->gate = gate;
+    attempts.push_back(std::move(attempt));
   }
   bool parallel = true;
   for (const auto& attempt : attempts) parallel &= OpenLibrary(attempt->found[0], context_);

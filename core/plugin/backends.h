@@ -31,7 +31,8 @@ class Backends {
   Backends(const Backends&) = delete;
   Backends& operator=(const Backends&) = delete;
 
-  // Starts the backends that list the class and have not been started. "": starts all.
+  // Starts the backends that list the class and have not been started. "": starts all. Warns about those that exceed
+  // StartContext::start_limit, as StartAll() does, and goes on without them.
   void Start(std::string_view cls);
 
   // Opens the libraries in this thread, then starts all backends at the same time, each in its own thread. Waits up to
@@ -62,6 +63,9 @@ class Backends {
   };
   struct Attempt;
   static bool RunInThread(const std::shared_ptr<Attempt>& attempt);
+
+  // Starts the backends of these entries at the same time, see StartAll().
+  std::vector<std::string> StartWithin(const std::vector<Entry*>& wanted, std::chrono::duration<double> limit);
 
   void Commit(Entry& entry, std::vector<PluginFile> rows, std::shared_ptr<Backend> backend);
 

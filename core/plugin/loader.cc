@@ -15,6 +15,7 @@
 #include "core/plugin/note.h"
 #include "core/plugin/open_library.h"
 #include "core/plugin/slow_start.h"
+#include "core/plugin/start_record.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -271,7 +272,11 @@ class BackendLoader {
     };
     context_.logger.Info("starting backend {} ({})", backend.name(), file_.path);
     mge_error error;
-    const mge_code code = CallStart(plugin, backend.host(), error);
+    mge_code code;
+    {
+      const StartRecord record(context_.quarantine, {build_, backend.name_, file_.path, "its start ended a process"});
+      code = CallStart(plugin, backend.host(), error);
+    }
     started = code == MGE_OK;
     if (!started) {
       CheckOutcome(file_, VerdictOn(code, VerdictCode::kStartFailed),

@@ -12,6 +12,7 @@
 // handlers of a driver may outlive stop(). No code of a backend runs while the record is locked.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -35,6 +36,8 @@ struct StartContext {
   CoreSettings core = {};         // empty: backends find no setting of the core
   BlobCacheOptions blobs = {};
   Logger logger = Logger();
+  std::chrono::duration<double> start_limit{0};  // for the start of each backend; 0: none
+  Quarantine quarantine = {};                    // where a start that ends the process may be recorded
 };
 
 // A started backend, shared by the runtimes of a process. stop() is called when the last owner releases it. The library

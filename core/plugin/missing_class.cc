@@ -124,7 +124,8 @@ struct Devices::MissingClass {
       const bool nameless = file.classes.empty();
       if (nameless && unknown++ > 0) continue;
       if (!nameless && !any && !Drives(file)) continue;
-      why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict), file.reason);
+      why += fmt::format("; {} is {}: {}", file.path, VerdictName(file.verdict),
+                         file.reason.empty() ? file.warning : file.reason);
       if (fix.empty()) fix = file.fix;
     }
     if (unknown > 1) why += fmt::format("; {} more files were not loaded, see `mge plugins`", unknown - 1);

@@ -83,8 +83,15 @@ absl::Status Quarantine::Add(const Entry& entry) const {
     return Fail(errors::kFileWrite, fmt::format("cannot create '{}'", directory_),
                 {.what = code.message(), .fix = "set XDG_STATE_HOME to a folder that you may write"});
   }
-  std::string text = Line(kFirstLine) + Line(entry.name) + Line(entry.path) + Line(entry.reason);
-  return WriteFileAtomically(directory_ + "/" + entry.key, AsBytes(text));
+  return WriteFileAtomically(PathOf(entry), AsBytes(ContentOf(entry)));
+}
+
+std::string Quarantine::PathOf(const Entry& entry) const {
+  return directory_.empty() || !IsKey(entry.key) ? "" : directory_ + "/" + entry.key;
+}
+
+std::string Quarantine::ContentOf(const Entry& entry) {
+  return Line(kFirstLine) + Line(entry.name) + Line(entry.path) + Line(entry.reason);
 }
 
 absl::Status Quarantine::Remove(const std::string& key) const {

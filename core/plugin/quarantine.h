@@ -33,6 +33,9 @@ class Quarantine {
   std::optional<Entry> Find(const std::string& key) const;
   std::vector<Entry> All() const;              // sorted by key
   absl::Status Add(const Entry& entry) const;  // fails with kFileWrite
+  // Returns the file that Add() writes, or "" if it cannot write one, and the content of that file.
+  std::string PathOf(const Entry& entry) const;
+  static std::string ContentOf(const Entry& entry);
   // Removes an entry. Succeeds if there is none. Fails with kFileWrite.
   absl::Status Remove(const std::string& key) const;
 

@@ -10,6 +10,7 @@
 #include "core/plan/kernels/problem_key.h"
 #include "core/plan/kernels/selection.h"
 #include "core/plan/kernels/timing_workers.h"
+#include "core/plan/layout/missing_reorder.h"
 #include "core/plan/layout/reorder.h"
 #include "core/plugin/strategy.h"
 #include "fmt/format.h"
@@ -37,6 +38,7 @@ class Selector {
       : graph_(graph),
         group_(group),
         tools_(context.services->selection),
+        strategies_(context.caches->faulty_strategies),
         rules_(context.kernels),
         limits_(MeasureLimitsOf(*context.settings)),
         stop_(stop),
@@ -60,7 +62,9 @@ class Selector {
       bool timed = std::any_of(offered().begin(), offered().end(), [](const auto& c) { return c.measured_us >= 0; });
       if (!timed) mode = MGE_SELECT_HEURISTIC;
     }
-    MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode));
+    std::string fault;
+    MGE_ASSIGN_OR_RETURN(order_, OrderCandidates(*group_.device, problem_, offered(), mode, &fault));
+    if (!fault.empty()) return WarnOfStrategy(fault), absl::OkStatus();
     const mge_strategy_api* own = OwnOrder(group_.device->backend().plugin());
     if (own && !(own->flags & MGE_STRATEGY_BY_COST) && order_.size() > 1) {
       reason_ = fmt::format("the strategy of backend {} puts it first", group_.device->backend().name());
@@ -248,6 +252,16 @@ class Selector {
                  .fix = "report it to the author of the backend, or choose another device"});
   }
 
+  // Warns once per session that the host's order is used in place of the backend's.
+  void WarnOfStrategy(std::string_view fault) const {
+    const std::string& backend = group_.device->backend().name();
+    if (!strategies_.Add(backend)) return;
+    tools_.logger.Warning(
+        "the strategy of backend {} is not used for {}: {}; MGE's own order is used. Its author must return each index once "
+        "(`mge sdk test` checks it)",
+        backend, NodePlace(node()), fault);
+  }
+
   void Report(const OwnedCandidate& c) const {
     tools_.logger.Warning("kernel '{}' of backend {} is not used for {}: {}", c.id, group_.device->backend().name(),
                           key_.text, c.fault);
@@ -256,6 +270,7 @@ class Selector {
   const Graph& graph_;
   Group& group_;
   const SelectionTools& tools_;
+  FaultyStrategies& strategies_;
   const KernelRules& rules_;
   const MeasureLimits limits_;
   const StopControl* const stop_;
@@ -312,6 +327,7 @@ absl::StatusOr<ChosenKernels> ChooseKernels(const Graph& graph, Cover cover, con
   };
   std::vector<GroupChoice> choices = ChooseLayouts(graph, cover.groups, order, cost, reorder_us, stop);
   MGE_RETURN_IF_ERROR(CheckStop(stop));
+  DropWithoutReorder(graph, cover, choices, context, reorders);
   for (const auto& [g, selector] : selectors) {
     selector.Note(choices[g].candidate);
     if (std::string by_rank = selector.ReasonByRank(choices[g].candidate); !by_rank.empty()) choices[g].reason = by_rank;

@@ -12,11 +12,12 @@ std::string NameOf(const Device& device, const mge_problem& problem) { return Ke
 
 }  // namespace
 
-void UnableKernels::Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason) {
+bool UnableKernels::Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason) {
   std::string name = NameOf(device, problem);
   std::lock_guard lock(mutex_);
-  reasons_.try_emplace({std::move(name), kernel}, std::move(reason));
+  const bool is_new = reasons_.try_emplace({std::move(name), kernel}, std::move(reason)).second;
   count_.store(reasons_.size(), std::memory_order_release);
+  return is_new;
 }
 
 bool UnableKernels::Knows(const Device& device, const mge_problem& problem, const std::string& kernel) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that a backend offered for a problem, but whose prepare() returned MGE_UNIMPLEMENTED. Later plans of the session
-// leave them out.
+// Kernels that a backend offered for a problem, but that cannot be used: prepare() returned MGE_UNIMPLEMENTED, or there is no
+// reorder for a layout of theirs. Later plans of the session leave them out.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ struct PlanContext;  // core/plan/plan_context.h
 // A set of such kernels with their problems. Safe on any thread.
 class UnableKernels {
  public:
-  // Adds a kernel that cannot be prepared for the problem.
-  void Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason);
+  // Adds a kernel that cannot be used for the problem. Returns false if it was added before.
+  bool Add(const Device& device, const mge_problem& problem, const std::string& kernel, std::string reason);
   // Returns true if the kernel was added for an equal problem.
   bool Knows(const Device& device, const mge_problem& problem, const std::string& kernel) const;
   // Moves the kernels of this set from list.offered to list.refused.

@@ -27,7 +27,8 @@ absl::StatusOr<OwnedCandidate> ChooseReorder(Device& device, const TensorType& t
   }
   // Measuring a reorder would take longer than it saves.
   if (mode == MGE_SELECT_PROFILE) mode = MGE_SELECT_HEURISTIC;
-  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered, mode));
+  std::string fault;  // the choice of the models' kernels reports it
+  MGE_ASSIGN_OR_RETURN(std::vector<int> order, OrderCandidates(device, *problem.problem(), list.offered, mode, &fault));
   return std::move(list.offered[order[0]]);
 }
 
@@ -51,6 +52,10 @@ double ReorderCosts::Us(Device& device, const TensorType& type, const mge_layout
   auto [at, is_new] = known_.try_emplace(std::move(key), 0);
   if (is_new) at->second = Ask(device, type, from, to);
   return at->second;
+}
+
+bool ReorderCosts::Exists(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) {
+  return SameLayout(from, to) || Us(device, type, from, to) < kUnableUs;
 }
 
 double ReorderCosts::Ask(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) const {

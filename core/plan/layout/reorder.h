@@ -27,6 +27,8 @@ class ReorderCosts {
   // Returns the estimated time in microseconds: the backend's estimate, else one computed from the bytes. If the backend has
   // no such reorder, returns a time that no plan accepts (1e9).
   double Us(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to);
+  // Returns whether the layouts are equal or the backend has a reorder.
+  bool Exists(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to);
 
  private:
   double Ask(Device& device, const TensorType& type, const mge_layout& from, const mge_layout& to) const;
