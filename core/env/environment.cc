@@ -15,6 +15,27 @@ namespace {
 
 constexpr std::string_view kSystemVariables[] = {"HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"};
 
+// The variables with which launchers describe the processes that they start (core/engine/launch.h).
+constexpr std::string_view kLauncherVariables[] = {"OMPI_COMM_WORLD_SIZE",
+                                                   "OMPI_COMM_WORLD_RANK",
+                                                   "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                   "PMI_SIZE",
+                                                   "PMI_RANK",
+                                                   "PMIX_RANK",
+                                                   "MPI_LOCALRANKID",
+                                                   "WORLD_SIZE",
+                                                   "RANK",
+                                                   "LOCAL_RANK",
+                                                   "MASTER_ADDR",
+                                                   "MASTER_PORT",
+                                                   "SLURM_STEP_ID",
+                                                   "SLURM_STEP_NUM_TASKS",
+                                                   "SLURM_PROCID",
+                                                   "SLURM_LOCALID",
+                                                   "DMLC_ROLE",
+                                                   "DMLC_NUM_WORKER",
+                                                   "DMLC_PS_ROOT_URI"};
+
 bool IsWanted(std::string_view name, const std::set<std::string, std::less<>>& known) {
   if (known.find(name) != known.end()) return true;
   return std::any_of(std::begin(kVariablePrefixes), std::end(kVariablePrefixes),
@@ -46,6 +67,7 @@ Environment CaptureEnvironment() {
   Environment out;
   if (getauxval(AT_SECURE) != 0 || environ == nullptr) return out;
   std::set<std::string, std::less<>> known(std::begin(kSystemVariables), std::end(kSystemVariables));
+  known.insert(std::begin(kLauncherVariables), std::end(kLauncherVariables));
   for (const SettingRow& row : kSettings) {
     known.insert(VariableOf(row.key));
     for (std::string_view alias : Words(row.aliases)) known.emplace(alias);

@@ -34,6 +34,7 @@ struct IgnoredVariable {
   std::string_view reader;
 };
 inline constexpr IgnoredVariable kIgnoredVariables[] = {
+    {"MGE_COLLECTIVE_TOKEN", "trainings on several processes: a secret that all of them have (see collective.bind)"},
     {"MGE_TEST_DATA", "the tests: a directory of data that is not in the repository"},
     {"MGE_TEST_UPDATE", "the tests: 1 writes generated files again instead of comparing them"},
 };

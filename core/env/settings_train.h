@@ -8,12 +8,27 @@
 namespace mge {
 
 enum class AsyncLevel { kSync = 0, kShapes = 1, kAsync = 2 };
+enum class LauncherChoice { kAuto, kNone, kMpi, kEnv };
+enum class KvstoreType { kAuto, kLocal, kDevice, kDistSync, kDistAsync };
 
 namespace setting_choices {
 inline constexpr Choice kAsyncLevels[] = {
     {AsyncLevel::kSync, "sync", "0"},
     {AsyncLevel::kShapes, "shapes", "1"},
     {AsyncLevel::kAsync, "async", "2"},
+};
+inline constexpr Choice kLaunchers[] = {
+    {LauncherChoice::kAuto, "auto"},
+    {LauncherChoice::kNone, "none"},
+    {LauncherChoice::kMpi, "mpi"},
+    {LauncherChoice::kEnv, "env"},
+};
+inline constexpr Choice kKvstoreTypes[] = {
+    {KvstoreType::kAuto, "auto"},
+    {KvstoreType::kLocal, "local", "local_update_cpu local_allreduce_cpu"},
+    {KvstoreType::kDevice, "device", "local_allreduce_device nccl"},
+    {KvstoreType::kDistSync, "dist_sync", "dist dist_sync_device dist_device_sync dist_sync_mpi"},
+    {KvstoreType::kDistAsync, "dist_async", "dist_async_device dist_device_async"},
 };
 }  // namespace setting_choices
 
@@ -46,7 +61,39 @@ inline constexpr Setting<Seconds> kCollectiveTimeout = {
     .range = Range<Seconds>{Seconds(0.001), Seconds(1e9)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Time that a rank waits for the others, when it joins the group and in each operation; then the run fails.",
+    .doc =
+        "Time that a rank waits for the others, when it joins the group and in each operation; then the run fails. The "
+        "default "
+        "of a training on several processes is ten minutes until its first step has ended.",
+};
+inline constexpr Setting<LauncherChoice> kCollectiveLauncher = {
+    .key = "collective.launcher",
+    .default_value = LauncherChoice::kAuto,
+    .choices = setting_choices::kLaunchers,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Launcher whose variables tell a data-parallel training which process of how many it is. auto: the first that is "
+        "found of the settings collective.*, mpirun (OMPI_COMM_WORLD_*, PMI_*), RANK and WORLD_SIZE (torchrun), and SLURM_* "
+        "in a step of several tasks. mpi and env: only the second, only the third. none: each process trains alone.",
+};
+inline constexpr Setting<int64_t> kCollectivePort = {
+    .key = "collective.port",
+    .default_value = 0,
+    .range = Range<int64_t>{1, 65535},
+    .word = {"auto", 0},
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "TCP port at which rank 0 gives the other processes of a training the id of their group, if MPI does not connect "
+        "them. auto: MASTER_PORT + 1, because the launcher may use MASTER_PORT itself.",
+};
+inline constexpr Setting<Text> kCollectiveBind = {
+    .key = "collective.bind",
+    .default_value = "",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Numeric address at which rank 0 listens on collective.port, such as 10.0.0.1. Default: all addresses of the host. "
+        "Without the same variable MGE_COLLECTIVE_TOKEN in all processes, whoever reaches the port can join: use it on "
+        "trusted networks only.",
 };
 inline constexpr Setting<bool> kTrainMirror = {
     .key = "train.mirror",
@@ -249,6 +296,18 @@ inline constexpr Setting<bool> kKvstoreTree = {
         "collectives of their backend or on the host.",
     .aliases = "MXNET_KVSTORE_USETREE",
 };
+inline constexpr Setting<KvstoreType> kKvstoreType = {
+    .key = "kvstore.type",
+    .default_value = KvstoreType::kAuto,
+    .choices = setting_choices::kKvstoreTypes,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Devices over which a data-parallel training sums its gradients. local: those of this process, on the host. device: "
+        "those of this process, with the collectives of their backend if it has them. dist_sync: those of all processes "
+        "that "
+        "a launcher started, which must be there. auto: dist_sync if a launcher started several, else device. dist_async is "
+        "an error: it needs parameter servers, which MGE does not have, and its steps use old parameters of any age.",
+};
 inline constexpr Setting<bool> kKvstoreLogTree = {
     .key = "kvstore.log_tree",
     .default_value = false,
@@ -341,10 +400,11 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
 };
 
 inline constexpr auto kTrainRows = SettingRows(
-    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kTrainMirror, kTrainInplaceUpdate, kTrainSublinear,
-    kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel,
-    kEagerQueueCommands, kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold,
-    kEagerDtrMinimum, kKvstoreThreads, kKvstoreBigArray, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack,
-    kKvstorePenalty, kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
+    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kCollectiveLauncher, kCollectivePort,
+    kCollectiveBind, kTrainMirror, kTrainInplaceUpdate, kTrainSublinear, kSublinearTries, kSublinearGenerations,
+    kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel, kEagerQueueCommands, kEagerCatchErrors,
+    kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kKvstoreThreads,
+    kKvstoreBigArray, kKvstoreType, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty,
+    kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge
