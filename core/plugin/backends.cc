@@ -129,6 +129,11 @@ bool Backends::RunInThread(const std::shared_ptr<Attempt>& attempt) {
 
 Backends::Backends(Discovery discovery, StartContext context) : context_(std::move(context)) {
   for (FoundPlugin& found : discovery.accepted) {
+    if (found.note.is_transport) {
+      files_.push_back(found.file);
+      transports_.push_back(std::move(found));
+      continue;
+    }
     auto at = std::find_if(entries_.begin(), entries_.end(), [&](const auto& e) { return e->name == found.file.name; });
     PluginFile& row = files_.emplace_back(found.file);
     if (at == entries_.end()) {

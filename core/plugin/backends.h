@@ -48,7 +48,9 @@ class Backends {
   // Returns whether every backend that lists the class has been started or has failed.
   bool Settled(std::string_view cls) const;
   const std::vector<PluginFile>& files() const { return files_; }  // in order of precedence, rejected files last
-  std::vector<std::shared_ptr<Backend>> running() const;           // in order of files()
+  // The accepted transports, in order of precedence. They are never started here.
+  const std::vector<FoundPlugin>& transports() const { return transports_; }
+  std::vector<std::shared_ptr<Backend>> running() const;  // in order of files()
 
  private:
   // The files with one name, and their backend.
@@ -71,6 +73,7 @@ class Backends {
 
   const StartContext context_;
   std::vector<PluginFile> files_;
+  std::vector<FoundPlugin> transports_;          // constant
   std::vector<std::unique_ptr<Entry>> entries_;  // constant, except for the last two members of each entry
   std::vector<Entry*> order_;                    // of their starts
 };

@@ -74,6 +74,8 @@ class Devices {
 
   std::vector<std::shared_ptr<Device>> all() const;  // devices of the started backends, as listed by `mge devices`
   std::vector<PluginFile> files() const;             // as listed by `mge plugins`
+  // The files of transports between processes, in order of precedence (core/plugin/transport.h).
+  const std::vector<FoundPlugin>& transports() const { return backends_->transports(); }
   const std::vector<PluginDirectory>& directories() const { return options_.directories; }
   const Quarantine& quarantine() const { return options_.rules.quarantine; }
   Device& host() const { return *host_; }  // the reference evaluators

@@ -23,6 +23,7 @@
 #include "core/plugin/search_path.h"
 #include "fmt/format.h"
 #include "mge/plugin.h"
+#include "mge/transport.h"
 
 namespace mge {
 namespace {
@@ -171,7 +172,8 @@ FoundPlugin CheckFile(const std::string& real_directory, const std::string& name
   SetVerdict(file, Verdict::kAccepted, VerdictCode::kOk, "");
   CheckByRules(open->fd.get(), rules, file);
   if (file.verdict != Verdict::kAccepted) return found;
-  file.warning = MoreThanOneExport(file.path).value_or("");
+  file.warning =
+      MoreThanOneExport(file.path, note.is_transport ? MGE_TRANSPORT_QUERY_SYMBOL : MGE_PLUGIN_QUERY_SYMBOL).value_or("");
   return found;
 }
 

@@ -63,16 +63,16 @@ absl::Status ReadElfSymbols(const std::string& path, const std::function<void(st
   return NotSound(path, "it has no table of dynamic symbols");
 }
 
-absl::StatusOr<std::string> MoreThanOneExport(const std::string& path) {
+absl::StatusOr<std::string> MoreThanOneExport(const std::string& path, std::string_view entry) {
   uint64_t count = 0;
   std::vector<std::string> named;
   MGE_RETURN_IF_ERROR(ReadElfSymbols(path, [&](std::string_view name, bool exported) {
-    if (!exported || name == MGE_PLUGIN_QUERY_SYMBOL) return;
+    if (!exported || name == entry) return;
     if (++count <= kNamed) named.emplace_back(name);
   }));
   if (count == 0) return std::string();
-  return fmt::format("it exports {} symbol{} besides " MGE_PLUGIN_QUERY_SYMBOL ": {}{}; link it with mge_backend()", count,
-                     count == 1 ? "" : "s", fmt::join(named, ", "), count > kNamed ? ", ..." : "");
+  return fmt::format("it exports {} symbol{} besides {}: {}{}; link it with mge_backend()", count, count == 1 ? "" : "s",
+                     entry, fmt::join(named, ", "), count > kNamed ? ", ..." : "");
 }
 
 }  // namespace mge

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/status.h"
+#include "mge/plugin.h"
 
 namespace mge {
 
@@ -15,8 +16,8 @@ namespace mge {
 // kPluginRefused if the file has no readable symbol table, with kFileAccess if it cannot be opened.
 absl::Status ReadElfSymbols(const std::string& path, const std::function<void(std::string_view, bool)>& take);
 
-// Returns "" if a backend exports only its entry point, else a sentence that names the other symbols. Fails like
+// Returns "" if a plugin exports only its entry point, else a sentence that names the other symbols. Fails like
 // ReadElfSymbols().
-absl::StatusOr<std::string> MoreThanOneExport(const std::string& path);
+absl::StatusOr<std::string> MoreThanOneExport(const std::string& path, std::string_view entry = MGE_PLUGIN_QUERY_SYMBOL);
 
 }  // namespace mge

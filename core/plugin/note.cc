@@ -20,6 +20,7 @@
 #include "fmt/format.h"
 #include "mge/plugin.h"
 #include "mge/plugin/names.hpp"
+#include "mge/transport.h"
 
 namespace mge {
 namespace {
@@ -101,6 +102,10 @@ std::string ParseNote(std::span<const std::byte> bytes, PluginNote& out) {
   if (!TextOf(raw.classes, IsClassesCharacter, classes)) {
     return "the device classes in its identity note are not of a-z and '_', separated by commas";
   }
+  if (out.is_transport) {
+    return classes.empty() ? std::string()
+                           : "it is a transport, which has no device classes, but its identity note names some";
+  }
   for (size_t begin = 0; begin <= classes.size();) {
     size_t end = std::min(classes.find(',', begin), classes.size());
     std::string cls = classes.substr(begin, end - begin);
@@ -136,8 +141,10 @@ bool ScanNotes(std::span<const std::byte> segment, uint64_t alignment, NoteReadi
       out.build_id.clear();
       for (std::byte b : body) out.build_id += fmt::format("{:02x}", static_cast<unsigned>(b));
     }
-    if (owner == std::string_view(MGE_NOTE_OWNER, 4) && header.n_type == MGE_NOTE_TYPE) {
+    const bool is_transport = header.n_type == MGE_TRANSPORT_NOTE_TYPE;
+    if (owner == std::string_view(MGE_NOTE_OWNER, 4) && (header.n_type == MGE_NOTE_TYPE || is_transport)) {
       if (found) why = "it has two identity notes";
+      if (!found) out.note.is_transport = is_transport;
       if (!found) why = ParseNote(body, out.note);
       found = true;
     }

@@ -20,6 +20,7 @@ namespace mge {
 
 // The content of an identity note. Texts are checked: terminated, and only allowed characters.
 struct PluginNote {
+  bool is_transport = false;  // of mge/transport.h, which has no device
   std::string name;
   std::string version;
   std::vector<std::string> classes;

@@ -2,26 +2,43 @@
 # Functions for authors of backends, inside this tree or outside of it.
 include_guard(GLOBAL)
 
-# mge_backend(NAME demo [SOURCES a.cc b.cc] [KERNELS kernels vec] [LINK libs] [MISSING "why it cannot be built here"])
+# mge_backend(NAME demo [KIND device|transport] [SOURCES a.cc b.cc] [KERNELS kernels vec] [LINK libs]
+#             [MISSING "why it cannot be built here"])
 #
-# Builds mge_demo.so (target mge_backend_demo) in the build folder, or in MGE_BACKEND_DIRECTORY if that is set. The library
-#   - exports only mge_plugin_query, has no undefined symbols, and keeps its static libraries private;
+# Builds mge_demo.so (target mge_backend_demo) in the build folder, or in MGE_BACKEND_DIRECTORY if that is set. KIND: a backend of
+# devices (mge/plugin.h; the default), or a transport between processes (mge/transport.h), which has no kernels. The library
+#   - exports only its entry point (mge_plugin_query or mge_transport_query), has no undefined symbols, and keeps its static
+#     libraries private;
 #   - has a build id, and mode 0755 whatever the umask (a host refuses a library, or a folder, that others can write);
 #   - is compiled with the SDK's headers and its own folder as include directories.
 # SOURCES defaults to every C and C++ source of the folder and of its kernels/. KERNELS are the folders whose files determine
 # the results and the speed of kernels; default: kernels/. The build hashes them and writes the header mge_kernel_set.h, which
 # defines MGE_KERNEL_SET for the backend's kKernelSet. If MISSING is not empty, nothing is built. Either way the configure step
-# prints one line. The global property MGE_BACKENDS lists what is built.
+# prints one line. The global properties MGE_BACKENDS and MGE_TRANSPORTS list what is built.
 function(mge_backend)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;MISSING" "SOURCES;KERNELS;LINK")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;KIND;MISSING" "SOURCES;KERNELS;LINK")
   if(NOT arg_NAME MATCHES "^[a-z][a-z0-9_]*$")
     message(FATAL_ERROR "mge_backend: NAME \"${arg_NAME}\" must be of a-z, 0-9 and _")
   endif()
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "mge_backend(${arg_NAME}): unknown argument \"${arg_UNPARSED_ARGUMENTS}\"")
   endif()
+  if(NOT arg_KIND)
+    set(arg_KIND device)
+  endif()
+  if(arg_KIND STREQUAL "device")
+    set(map mge_backend.map)
+    set(list MGE_BACKENDS)
+    set(noun backend)
+  elseif(arg_KIND STREQUAL "transport")
+    set(map mge_transport.map)
+    set(list MGE_TRANSPORTS)
+    set(noun transport)
+  else()
+    message(FATAL_ERROR "mge_backend(${arg_NAME}): KIND \"${arg_KIND}\" is neither device nor transport")
+  endif()
   if(arg_MISSING)
-    message(STATUS "backend ${arg_NAME}: not built: ${arg_MISSING}")
+    message(STATUS "${noun} ${arg_NAME}: not built: ${arg_MISSING}")
     return()
   endif()
   if(NOT arg_SOURCES)
@@ -29,12 +46,14 @@ function(mge_backend)
          ${CMAKE_CURRENT_SOURCE_DIR}/*.c ${CMAKE_CURRENT_SOURCE_DIR}/*.cc
          ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.c ${CMAKE_CURRENT_SOURCE_DIR}/kernels/*.cc)
   endif()
-  set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/mge_backend.map)
+  set(map ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${map})
   set(target mge_backend_${arg_NAME})
   add_library(${target} MODULE ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_features(${target} PRIVATE cxx_std_20)
-  mge_kernel_set(${target} ${arg_KERNELS})
+  if(arg_KIND STREQUAL "device")
+    mge_kernel_set(${target} ${arg_KERNELS})
+  endif()
   if(TARGET mge_sdk)
     target_link_libraries(${target} PRIVATE mge_sdk ${arg_LINK})
   else()
@@ -60,8 +79,8 @@ function(mge_backend)
     cmake_path(GET place PARENT_PATH place)
     cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${place} inside)
   endwhile()
-  set_property(GLOBAL APPEND PROPERTY MGE_BACKENDS ${arg_NAME})
-  message(STATUS "backend ${arg_NAME}: built")
+  set_property(GLOBAL APPEND PROPERTY ${list} ${arg_NAME})
+  message(STATUS "${noun} ${arg_NAME}: built")
 endfunction()
 
 # mge_kernel_set(target kernels vec): generates mge_kernel_set.h for a target from all files of these folders.
