@@ -52,6 +52,7 @@ tree=$work/$name
 output=${output:-$root/build/$name.tar.xz}
 say "packing $output"
 cmake --install "$root/build/$preset" --prefix "$tree" --strip >/dev/null
+rm -f "$tree/lib/mge/plugins/mge_mpi.so"  # it must be built with the Open MPI of the machine, whose mpirun starts it
 
 install -Dsm 755 -t "$tree/lib/mge/test" "$root/build/$preset/tests/test_gpu" "$root/build/$preset/tests/bench_run_entry"
 
