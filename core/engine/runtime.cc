@@ -7,9 +7,11 @@
 #include "core/base/nearest.h"
 #include "core/engine/memory_settings.h"
 #include "core/engine/plan_services.h"
+#include "core/engine/process_group.h"
 #include "core/engine/select.h"
 #include "core/env/backend_settings.h"
 #include "core/plugin/context.h"
+#include "core/plugin/transport.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -77,7 +79,8 @@ absl::StatusOr<PluginSearch> PluginSearchOf(const RuntimeOptions& options, const
 absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options) {
   std::shared_ptr<Runtime> runtime(new Runtime);
   runtime->pool_ = ComputePool::Shared();
-  Environment environment = options.sources.environment;
+  runtime->environment_ = options.sources.environment;
+  const Environment& environment = runtime->environment_;
   MGE_ASSIGN_OR_RETURN(runtime->registry_, Registry::Create(std::move(options.sources), options.logger));
   Registry& registry = *runtime->registry_;
   std::shared_ptr<const Snapshot> settings = registry.snapshot();
@@ -136,6 +139,17 @@ absl::StatusOr<std::shared_ptr<Runtime>> Runtime::Create(RuntimeOptions options)
   runtime->engine_ = std::make_unique<DependencyEngine>(std::move(engine));
   runtime->plan_services_ = MakePlanServices(*runtime, std::move(selection));
   return runtime;
+}
+
+absl::StatusOr<std::shared_ptr<ProcessGroup>> Runtime::JoinProcesses(const Launch& launch,
+                                                                     std::chrono::nanoseconds timeout) {
+  std::lock_guard lock(processes_mutex_);
+  if (!processes_) {
+    MGE_ASSIGN_OR_RETURN(std::shared_ptr<Transport> transport,
+                         JoinTransport(devices_->transports(), launch.ranks, timeout, logger()));
+    MGE_ASSIGN_OR_RETURN(processes_, ProcessGroup::Create(std::move(transport), launch.host, timeout));
+  }
+  return processes_;
 }
 
 uint32_t Runtime::Threads() const {

@@ -2,13 +2,16 @@
 // The runtime: settings, backends, devices and the compute pool. A process may have several runtimes.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/engine/compute_pool.h"
 #include "core/engine/deadlines.h"
 #include "core/engine/dependency_engine.h"
+#include "core/engine/launch.h"
 #include "core/engine/queue_limits.h"
 #include "core/engine/run_streams.h"
 #include "core/engine/shared_arena.h"
@@ -17,6 +20,8 @@
 #include "core/plugin/devices.h"
 
 namespace mge {
+
+class ProcessGroup;  // core/engine/process_group.h
 
 // The options of a runtime.
 struct RuntimeOptions {
@@ -54,6 +59,13 @@ class Runtime {
   QueueLimits& queue_limits() { return *queue_limits_; }
   const Logger& logger() const { return registry_->logger(); }
 
+  // Returns the variables of the process that the runtime was created with.
+  const Environment& environment() const { return environment_; }
+
+  // Returns the group of the processes that a launcher of MPI started. Joins it at the first call, which returns when all
+  // processes have joined. Fails with kRankFailed, or with kUnsupportedFeature if there is no transport.
+  absl::StatusOr<std::shared_ptr<ProcessGroup>> JoinProcesses(const Launch& launch, std::chrono::nanoseconds timeout);
+
   // Returns the number of threads that a run may use: the setting, else 1 for the naive engine, else the number that the
   // process may use.
   uint32_t Threads() const;
@@ -72,6 +84,7 @@ class Runtime {
 
  private:
   Runtime() = default;
+  Environment environment_;
   std::shared_ptr<ComputePool> pool_;
   std::unique_ptr<Registry> registry_;
   std::unique_ptr<Devices> devices_;
@@ -80,6 +93,8 @@ class Runtime {
   Deadlines deadlines_;
   RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;
+  std::mutex processes_mutex_;
+  std::shared_ptr<ProcessGroup> processes_;   // nullptr: not joined; guarded by processes_mutex_
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members
 };
 

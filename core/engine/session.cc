@@ -119,6 +119,7 @@ class EvaluationOfReplicas final : public Replicas {
     std::lock_guard lock(mutex_);
     return session_ ? session_->last_plan() : nullptr;
   }
+  std::pair<int64_t, int64_t> PartOf(int64_t examples) const override { return {0, examples}; }  // each process runs all
   std::shared_ptr<Session> First() const override { return trains_->First(); }
 
  private:

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/engine/instance.h"
@@ -56,6 +57,8 @@ class Replicas {
   virtual absl::StatusOr<std::shared_ptr<const Plan>> PlanFor(std::span<const InputType> inputs,
                                                               const StopControl* stop) = 0;
   virtual std::shared_ptr<const Plan> last_plan() const = 0;
+  // Returns the examples of a batch of `examples` that this process computes: the number of the first one, and how many.
+  virtual std::pair<int64_t, int64_t> PartOf(int64_t examples) const = 0;
   // Returns the session whose states are read. Another one may take its place after a run that failed. Safe on any thread.
   virtual std::shared_ptr<Session> First() const = 0;
 };
@@ -101,6 +104,10 @@ class Session : public std::enable_shared_from_this<Session> {
   }
   // Returns the plan that Submit() or PlanFor() used last, or nullptr if there is none.
   std::shared_ptr<const Plan> last_plan() const;
+  // Returns the examples of a batch of `examples` that this process computes, as Replicas::PartOf() does.
+  std::pair<int64_t, int64_t> PartOf(int64_t examples) const {
+    return replicas_ ? replicas_->PartOf(examples) : std::pair<int64_t, int64_t>(0, examples);
+  }
   // Lets these sessions run the model from now on. Call it before the first run.
   void RunOn(std::shared_ptr<Replicas> replicas) { replicas_ = std::move(replicas); }
 

@@ -81,10 +81,14 @@ absl::StatusOr<std::vector<BatchPart>> BatchDivision::Divide(std::span<const Inp
                                      fixed_ * replicas_),
                  .fix = "give so many examples, or export the model with a variable batch"});
   }
-  std::vector<BatchPart> parts(static_cast<size_t>(replicas_));
+  return Parts(examples, replicas_);
+}
+
+std::vector<BatchPart> BatchDivision::Parts(int64_t examples, int64_t replicas) {
+  std::vector<BatchPart> parts(static_cast<size_t>(replicas));
   int64_t begin = 0;
-  for (int64_t r = 0; r < replicas_; ++r) {
-    const int64_t size = examples / replicas_ + (r < examples % replicas_);
+  for (int64_t r = 0; r < replicas; ++r) {
+    const int64_t size = examples / replicas + (r < examples % replicas);
     parts[static_cast<size_t>(r)] = size > 0 ? BatchPart{begin, size, size} : BatchPart{0, 1, 0};
     begin += size;
   }

@@ -30,6 +30,8 @@ class BatchDivision {
   // `outputs` are the inferred types of the graph's outputs. `loss_first`: output 0 is the loss.
   BatchDivision(const Graph& graph, std::span<const ValueType> outputs, bool loss_first, size_t replicas);
 
+  // Returns the parts of a batch of so many examples, without regard to what a model fixes.
+  static std::vector<BatchPart> Parts(int64_t examples, int64_t replicas);
   // Returns the parts of a batch. The first replicas have one example more if it does not divide evenly. Fails with kBadInput
   // if the inputs have different numbers of examples, none, or others than the model fixes.
   absl::StatusOr<std::vector<BatchPart>> Divide(std::span<const InputType> inputs) const;

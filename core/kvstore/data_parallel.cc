@@ -17,6 +17,8 @@
 #include "core/kvstore/batch_division.h"
 #include "core/kvstore/device_links.h"
 #include "core/kvstore/local_group.h"
+#include "core/kvstore/process_sum.h"
+#include "core/kvstore/training_processes.h"
 #include "core/kvstore/tree_sum.h"
 #include "core/ops/rewrites/node_adder.h"
 #include "core/plugin/device_tensor.h"
@@ -104,25 +106,24 @@ std::vector<ValueId> AllReduce(Graph& graph, std::span<const ValueId> values) {
 class DataParallel final : public Replicas {
  public:
   DataParallel(std::shared_ptr<Runtime> runtime, const Session& whole, SessionOptions options, MakeReplica make,
-               std::vector<std::string> devices)
+               std::vector<std::string> devices, Launch launch, std::string facts)
       : runtime_(std::move(runtime)),
         options_(std::move(options)),
         make_(std::move(make)),
         devices_(std::move(devices)),
-        division_(whole.graph(), whole.output_types(), options_.outputs.empty(), devices_.size()) {}
+        launch_(std::move(launch)),
+        facts_(std::move(facts)),
+        first_(launch_.rank * devices_.size()),
+        replicas_(launch_.ranks * devices_.size()),
+        division_(whole.graph(), whole.output_types(), options_.outputs.empty(), replicas_) {}
 
   // Creates the sessions. `states` are the elements of the states with these names; the others are as in the model.
   absl::Status Build(const std::map<std::string, Tensor>& states) {
     MGE_ASSIGN_OR_RETURN(const auto settings, runtime_->registry().SnapshotWith(options_.settings));
-    if (settings->Get<kCollectiveRanks>() > 1) {
-      return Fail(errors::kBadSetting, "data-parallel training with collective.ranks above 1",
-                  {.what = "the devices of a data-parallel session are a group of ranks of their own",
-                   .where = settings->OriginOf<kCollectiveRanks>().Describe(),
-                   .fix = "leave collective.ranks unset, or train on one device in each process"});
-    }
+    if (launch_.ranks > 1) MGE_RETURN_IF_ERROR(JoinProcesses(*settings));
     group_ = nullptr;
     trees_.reset();
-    MGE_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Communicators>> ranks, Group(*settings));
+    MGE_ASSIGN_OR_RETURN(const std::vector<std::shared_ptr<Communicators>> ranks, Group(settings));
     std::vector<std::shared_ptr<Session>> sessions;
     for (size_t r = 0; r < devices_.size(); ++r) {
       SessionOptions options = options_;
@@ -156,7 +157,10 @@ class DataParallel final : public Replicas {
       }
       types.push_back(TypeOfValue(value));
     }
-    MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(types));
+    MGE_ASSIGN_OR_RETURN(std::vector<BatchPart> parts, division_.Divide(types));
+    step_ = {static_cast<int64_t>(control.next_random >> 32), 0};
+    for (const BatchPart& part : parts) step_.examples += part.counts;
+    parts = Own(parts);
     MGE_RETURN_IF_ERROR(control.CheckStop());
     if (broken_) MGE_RETURN_IF_ERROR(Repair());
     std::vector<RunOfReplica> runs(sessions_.size());
@@ -168,9 +172,10 @@ class DataParallel final : public Replicas {
       own.deadline = control.deadline;
       own.observer = r == 0 ? control.observer : nullptr;
       // Replicas draw different random numbers, and each step draws others.
-      own.seed = (control.seed + r * 0x9e3779b97f4a7c15u + (control.next_random >> 32) * 0xd1342543de82ef95u) | 1;
+      own.seed = (control.seed + (first_ + r) * 0x9e3779b97f4a7c15u + (control.next_random >> 32) * 0xd1342543de82ef95u) | 1;
     }
     MGE_RETURN_IF_ERROR(RunAll(runs, control));
+    stepped_ = true;
     for (size_t i = 0; i < outputs.size(); ++i) {
       std::vector<const HostValue*> values;
       for (const RunOfReplica& run : runs) values.push_back(&run.outputs[i]);
@@ -195,6 +200,13 @@ class DataParallel final : public Replicas {
     return absl::OkStatus();
   }
   std::shared_ptr<const Plan> last_plan() const override { return First()->last_plan(); }
+  std::pair<int64_t, int64_t> PartOf(int64_t examples) const override {
+    const std::vector<BatchPart> parts = Own(BatchDivision::Parts(examples, static_cast<int64_t>(replicas_)));
+    int64_t count = 0;
+    for (const BatchPart& part : parts) count += part.counts;
+    if (count == 0) return {0, 1};  // the example that does not count
+    return {parts[0].begin, count};
+  }
   std::shared_ptr<Session> First() const override {
     std::lock_guard lock(mutex_);
     return sessions_[0];
@@ -203,7 +215,7 @@ class DataParallel final : public Replicas {
     MGE_ASSIGN_OR_RETURN(const std::vector<BatchPart> parts, division_.Divide(inputs));
     std::vector<InputType> types;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      types.push_back(division_.PartOf(i, inputs[i], parts[0]));
+      types.push_back(division_.PartOf(i, inputs[i], parts[first_]));
       types.back().place = {};
     }
     types.emplace_back().dtype = DType::kF32;
@@ -216,9 +228,46 @@ class DataParallel final : public Replicas {
     RunState control;
   };
 
+  // Returns the parts of this process's replicas.
+  std::vector<BatchPart> Own(const std::vector<BatchPart>& parts) const {
+    const auto begin = parts.begin() + static_cast<std::ptrdiff_t>(first_);
+    return {begin, begin + static_cast<std::ptrdiff_t>(devices_.size())};
+  }
+
+  // Joins the other processes of the launch, and compares the training with theirs. Without MPI, SharedId() does that.
+  absl::Status JoinProcesses(const Snapshot& settings) {
+    if (joined_) {
+      return Fail(errors::kRankFailed, "the training on several processes has failed before",
+                  {.fix = "start all processes again, with --resume if there are checkpoints"});
+    }
+    joined_ = true;
+    runtime_->logger().Info("rank {} of {} by {} on host {} ({})", launch_.rank, launch_.ranks, launch_.launcher,
+                            launch_.host, launch_.source);
+    MGE_ASSIGN_OR_RETURN(const onnx::Model model, make_([](Graph&, std::span<const ValueId> values) {
+                           return std::vector<ValueId>(values.begin(), values.end());
+                         }));
+    MGE_ASSIGN_OR_RETURN(const std::string model_facts, ModelFacts(model));
+    facts_ += fmt::format("devices of each process: {}\nseed of the random numbers: {}\n{}", devices_.size(),
+                          settings.Get<kSeed>(), model_facts);
+    if (!launch_.mpi) return absl::OkStatus();
+    MGE_ASSIGN_OR_RETURN(processes_, runtime_->JoinProcesses(launch_, PatienceOf(settings, true)));
+    return CompareFacts(*processes_, facts_, PatienceOf(settings, true));
+  }
+
+  // Lets the sums of this process's replicas be summed over all processes.
+  void SumOverProcesses(const HostSum& sum, std::shared_ptr<const Snapshot> settings) {
+    process_sum_ = std::make_unique<ProcessSum>(processes_, sum);
+    group_->SetOuter([this, settings = std::move(settings)](Tensor& array) {
+      const GroupWait wait = {fmt::format("the sum of the gradients of step {}", step_.number + 1),
+                              PatienceOf(*settings, !stepped_), &group_->stop()};
+      return process_sum_->AllReduce(array, step_, wait);
+    });
+  }
+
   // Creates the group of the replicas, and returns their ranks. The gradients are summed along trees if the settings say so.
   // Otherwise by the devices' backend if it has collectives for all of them, else by the host.
-  absl::StatusOr<std::vector<std::shared_ptr<Communicators>>> Group(const Snapshot& settings) {
+  absl::StatusOr<std::vector<std::shared_ptr<Communicators>>> Group(std::shared_ptr<const Snapshot> snapshot) {
+    const Snapshot& settings = *snapshot;
     std::vector<Device*> devices;
     for (const std::string& name : devices_) {
       MGE_ASSIGN_OR_RETURN(const Resolution resolution, runtime_->ResolveDevice(name, settings));
@@ -233,28 +282,52 @@ class DataParallel final : public Replicas {
     std::vector<std::shared_ptr<Communicators>> out;
     std::string why;
     const bool by_trees = settings.Get<kKvstoreTree>();
-    if (!by_trees && HaveCollectives(devices)) {
-      absl::StatusOr<CollectiveId> id = NewCollectiveId(*devices[0]);
+    if (by_trees && launch_.ranks > 1) {
+      return Fail(errors::kBadSetting, "kvstore.tree is for the devices of one process",
+                  {.where = settings.OriginOf<kKvstoreTree>().Describe(), .fix = "leave kvstore.tree unset"});
+    }
+    if (!by_trees && settings.Get<kKvstoreType>() != KvstoreType::kLocal && HaveCollectives(devices)) {
+      absl::StatusOr<CollectiveId> id = SharedId(*devices[0], settings);
       if (id.ok()) {
         CollectiveGroup group;
         group.id = *id;
-        group.ranks = static_cast<uint32_t>(devices.size());
-        group.timeout = std::chrono::duration_cast<std::chrono::nanoseconds>(settings.Get<kCollectiveTimeout>());
-        for (; group.rank < group.ranks; ++group.rank) out.push_back(std::make_shared<BackendCommunicators>(group));
+        group.ranks = static_cast<uint32_t>(replicas_);
+        group.timeout = PatienceOf(settings, launch_.ranks > 1);
+        for (size_t r = 0; r < devices.size(); ++r) {
+          group.rank = static_cast<uint32_t>(first_ + r);
+          out.push_back(std::make_shared<BackendCommunicators>(group));
+        }
         runtime_->logger().Info("replicas on {}: the collectives of backend {} sum the gradients", fmt::join(devices_, ", "),
                                 devices[0]->backend().name());
         return out;
       }
+      if (launch_.ranks > 1) return id.status();
       why = fmt::format(", as {}: {}", ErrorTitle(id.status()), PartsOf(id.status()).what);
     }
+    if (launch_.ranks > 1 && !processes_) return NoTransport(launch_, devices_[0]);
     group_ = std::make_shared<LocalGroup>(static_cast<uint32_t>(devices.size()));
     if (by_trees) {
       MGE_RETURN_IF_ERROR(PlantTrees(devices, settings));
     } else {
-      SumOnHost(settings, why);
+      const HostSum sum = SumOnHost(settings, why);
+      if (processes_) SumOverProcesses(sum, std::move(snapshot));
     }
     for (uint32_t r = 0; r < group_->ranks(); ++r) out.push_back(group_->RankOf(r));
     return out;
+  }
+
+  // Returns the id of the group of all replicas: the first process creates it.
+  absl::StatusOr<CollectiveId> SharedId(Device& device, const Snapshot& settings) {
+    if (launch_.ranks == 1) return NewCollectiveId(device);
+    auto create = [&] { return NewCollectiveId(device); };
+    if (!processes_) return IdWithoutMpi(launch_, settings, runtime_->environment(), facts_, create);
+    CollectiveId id = {};
+    if (launch_.rank == 0) {
+      MGE_ASSIGN_OR_RETURN(id, create());
+    }
+    MGE_RETURN_IF_ERROR(processes_->Broadcast(processes_->NewChannel(), 0, std::as_writable_bytes(std::span(id)),
+                                              {"the exchange of the group's id", PatienceOf(settings, true)}));
+    return id;
   }
 
   // Returns whether one backend has collectives for all devices.
@@ -265,8 +338,8 @@ class DataParallel final : public Replicas {
            });
   }
 
-  // Lets the host sum the gradients. `why` ends the message.
-  void SumOnHost(const Snapshot& settings, const std::string& why) {
+  // Lets the host sum the gradients of this process. `why` ends the message.
+  HostSum SumOnHost(const Snapshot& settings, const std::string& why) {
     HostSum sum;
     sum.big_array = settings.Get<kKvstoreBigArray>();
     sum.threads = static_cast<uint32_t>(settings.Get<kKvstoreThreads>());
@@ -276,9 +349,12 @@ class DataParallel final : public Replicas {
       runtime->pool().Reserve(threads);
       runtime->pool().ParallelFor(chunks, threads, call, const_cast<std::function<void(uint64_t)>*>(&body));
     };
-    runtime_->logger().Info("replicas on {}: the host sums the gradients, those of at least {} elements with {} threads{}",
-                            fmt::join(devices_, ", "), sum.big_array, sum.threads, why);
-    group_->SetSum(std::move(sum));
+    const std::string over =
+        processes_ ? fmt::format(", over {} processes by {}", launch_.ranks, processes_->library()) : std::string();
+    runtime_->logger().Info("replicas on {}: the host sums the gradients, those of at least {} elements with {} threads{}{}",
+                            fmt::join(devices_, ", "), sum.big_array, sum.threads, over, why);
+    group_->SetSum(sum);
+    return sum;
   }
 
   // Lets the devices sum the gradients along trees that match their links.
@@ -364,6 +440,7 @@ class DataParallel final : public Replicas {
     }
     crew.Join();
     const absl::Status failure = crew.Failure(devices_);
+    if (processes_ && !(stopped.ok() && failure.ok())) processes_->Fail(stopped.ok() ? failure : stopped);
     const bool aborted = group_ && !group_->stop().CheckStop().ok();
     broken_ = aborted || (running.load() && (!stopped.ok() || !failure.ok()));
     return stopped.ok() ? failure : stopped;
@@ -386,8 +463,16 @@ class DataParallel final : public Replicas {
   const std::shared_ptr<Runtime> runtime_;
   const SessionOptions options_;
   const MakeReplica make_;
-  const std::vector<std::string> devices_;  // by replica
+  const std::vector<std::string> devices_;  // by replica of this process
+  const Launch launch_;
+  std::string facts_;              // lines that all processes must share
+  const size_t first_, replicas_;  // the number of this process's first replica, and of all replicas
   const BatchDivision division_;
+  std::shared_ptr<ProcessGroup> processes_;  // nullptr: there is one process, or the devices' backend connects them
+  bool joined_ = false;                      // the processes have come together once, which is all that they can
+  std::unique_ptr<ProcessSum> process_sum_;
+  ProcessStep step_;                   // of the present run
+  bool stepped_ = false;               // a step has ended
   std::shared_ptr<LocalGroup> group_;  // nullptr: the transport is the backend's
   std::optional<TreeSum> trees_;       // nullopt: mge.AllReduce sums
   mutable std::mutex mutex_;
@@ -411,14 +496,15 @@ absl::StatusOr<std::vector<std::string>> DevicesOf(const DeviceSpec& spec) {
 
 }  // namespace
 
-absl::Status TrainOnReplicas(Session& session, const SessionOptions& options, MakeReplica make) {
+absl::Status TrainOnReplicas(Session& session, const SessionOptions& options, MakeReplica make, std::string facts) {
   Runtime& runtime = session.runtime();
   MGE_ASSIGN_OR_RETURN(const auto settings, runtime.registry().SnapshotWith(options.settings));
   MGE_ASSIGN_OR_RETURN(const DeviceSpec spec, runtime.Requested(options.device, *settings));
   MGE_ASSIGN_OR_RETURN(std::vector<std::string> devices, DevicesOf(spec));
-  if (devices.size() == 1) return absl::OkStatus();
-  auto replicas =
-      std::make_shared<DataParallel>(session.shared_runtime(), session, options, std::move(make), std::move(devices));
+  MGE_ASSIGN_OR_RETURN(Launch launch, LaunchOfTraining(runtime, *settings));
+  if (devices.size() == 1 && launch.ranks == 1) return absl::OkStatus();
+  auto replicas = std::make_shared<DataParallel>(session.shared_runtime(), session, options, std::move(make),
+                                                 std::move(devices), std::move(launch), std::move(facts));
   MGE_RETURN_IF_ERROR(replicas->Build({}));
   session.RunOn(std::move(replicas));
   return absl::OkStatus();

@@ -17,7 +17,8 @@ struct HostSum {
   // Calls body(i) for each i < chunks, on at most `threads` threads.
   std::function<void(uint64_t chunks, uint32_t threads, const std::function<void(uint64_t)>& body)> parallel_for;
 
-  static bool Adds(DType dtype) { return dtype == DType::kF32 || dtype == DType::kF64; }
+  // Sums of 16-bit types are computed in float and rounded once. Those of integers wrap around.
+  static bool Adds(DType dtype) { return kFloating.Contains(dtype) || dtype == DType::kI32 || dtype == DType::kI64; }
   // Returns the number of threads for an array.
   uint32_t ThreadsFor(int64_t elements) const { return elements >= big_array ? threads : 1; }
   // Writes the sum of the arrays, at least one, to `sum`, which overlaps none of them. All have `elements` elements of a type

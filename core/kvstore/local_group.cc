@@ -295,8 +295,8 @@ std::shared_ptr<Communicators> LocalGroup::RankOf(uint32_t rank) {
 }
 
 void LocalGroup::Abort() noexcept {
+  stop_.cancel.store(kStopAsked);  // before the lock, which a sum over other groups holds while it waits
   std::lock_guard lock(mutex_);
-  stop_.cancel.store(kStopAsked);
   changed_.notify_all();
 }
 
@@ -359,26 +359,48 @@ LocalGroup::Released LocalGroup::WaitForRelease(const Path& path) {
   return released;
 }
 
+absl::Status LocalGroup::Place() {
+  const std::vector<Operand>& first = operands_.front();
+  std::map<DType, int64_t> sizes;
+  for (const Operand& o : first) sizes[o.dtype] += o.elements;
+  for (const auto& [dtype, size] : sizes) {
+    Tensor& joined = joined_[dtype];
+    if (joined.defined() && joined.elements() == size) continue;
+    MGE_ASSIGN_OR_RETURN(joined, Tensor::Create(dtype, {size}));
+  }
+  std::erase_if(joined_, [&](const auto& entry) { return !sizes.contains(entry.first); });
+  sums_.clear();
+  std::map<DType, int64_t> used;
+  for (const Operand& o : first) {
+    Tensor& joined = joined_[o.dtype];
+    auto* const at = static_cast<char*>(joined.mutable_data()) + used[o.dtype] * ElementBytes(o.dtype);
+    sums_.push_back(joined.Within(o.dtype, {o.elements}, at));
+    used[o.dtype] += o.elements;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status LocalGroup::SumAll() {
   const std::vector<Operand>& first = operands_.front();
-  sums_.resize(first.size());
+  for (const auto& [data, dtype, elements] : first) {
+    if (HostSum::Adds(dtype)) continue;
+    return Fail(errors::kUnsupportedFeature, fmt::format("replicas cannot sum arrays of {}", DTypeName(dtype)));
+  }
+  for (uint32_t r = 0; r < ranks(); ++r) {
+    bool same = operands_[r].size() == first.size();
+    for (size_t i = 0; same && i < first.size(); ++i) {
+      same = operands_[r][i].dtype == first[i].dtype && operands_[r][i].elements == first[i].elements;
+    }
+    if (!same) return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
+  }
+  MGE_RETURN_IF_ERROR(Place());
   std::vector<const void*> arrays(ranks());
   for (size_t i = 0; i < first.size(); ++i) {
-    const auto [data, dtype, elements] = first[i];
-    if (!HostSum::Adds(dtype)) {
-      return Fail(errors::kUnsupportedFeature, fmt::format("replicas cannot sum arrays of {}", DTypeName(dtype)));
-    }
-    for (uint32_t r = 0; r < ranks(); ++r) {
-      if (operands_[r].size() != first.size() || operands_[r][i].dtype != dtype || operands_[r][i].elements != elements) {
-        return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
-      }
-      arrays[r] = operands_[r][i].data;
-    }
-    Tensor& sum = sums_[i];
-    if (!sum.defined() || sum.dtype() != dtype || sum.elements() != elements) {
-      MGE_ASSIGN_OR_RETURN(sum, Tensor::Create(dtype, {elements}));
-    }
-    sum_.Add(dtype, arrays, sum.mutable_data(), elements);
+    for (uint32_t r = 0; r < ranks(); ++r) arrays[r] = operands_[r][i].data;
+    sum_.Add(first[i].dtype, arrays, const_cast<void*>(sums_[i].data()), first[i].elements);
+  }
+  for (auto& [dtype, joined] : joined_) {
+    if (outer_) MGE_RETURN_IF_ERROR(outer_(joined));
   }
   return absl::OkStatus();
 }

@@ -27,6 +27,9 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   explicit LocalGroup(uint32_t ranks) : operands_(ranks), direct_(ranks * ranks, false) {}
   // Set these before the first run.
   void SetSum(HostSum sum) { sum_ = std::move(sum); }
+  // Lets the sums of these ranks be summed over other groups too: `outer` replaces the elements by those sums.
+  using OuterSum = std::function<absl::Status(Tensor& array)>;
+  void SetOuter(OuterSum outer) { outer_ = std::move(outer); }
   void SetDirect(uint32_t from, uint32_t to) { direct_[from * ranks() + to] = true; }  // queues of `to` can copy from `from`
   uint32_t ranks() const { return static_cast<uint32_t>(operands_.size()); }
   std::shared_ptr<Communicators> RankOf(uint32_t rank);
@@ -82,9 +85,12 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   // Waits until all ranks have called it. The last one calls `complete` before the others go on; all return its status.
   absl::Status Join(const std::function<absl::Status()>& complete);
   absl::Status SumAll();
+  // Lets sums_ be parts of one array per element type, so that few arrays are to be summed over other groups.
+  absl::Status Place();
   absl::Status Aborted() const;
 
   HostSum sum_;
+  OuterSum outer_;
   StopControl stop_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -94,7 +100,8 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   std::vector<std::vector<Operand>> operands_;  // by rank; each rank writes its own before Join()
   std::vector<bool> direct_;                    // by the rank that sends, then by the one that receives
   std::map<Path, Exchanged> buffers_;           // guarded by mutex_
-  std::vector<Tensor> sums_;                    // written by the last rank in Join()
+  std::map<DType, Tensor> joined_;              // the memory of sums_; written by the last rank in Join()
+  std::vector<Tensor> sums_;                    // the same
 };
 
 }  // namespace mge

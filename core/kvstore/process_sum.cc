@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/kvstore/process_sum.h"
+
+#include <cstring>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/errors.h"
+#include "fmt/format.h"
+
+namespace mge {
+namespace {
+
+// Lets a tensor hold so many elements. Keeps its memory if it is large enough.
+absl::Status Reserve(Tensor& tensor, DType dtype, int64_t elements) {
+  if (tensor.defined() && tensor.dtype() == dtype && tensor.elements() >= elements) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(tensor, Tensor::Create(dtype, {elements}));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ProcessSum::CompareHeaders() const {
+  const uint32_t me = group_->rank();
+  const Header& mine = memory_->headers[me];
+  for (uint32_t r = 0; r < group_->ranks(); ++r) {
+    const Header& theirs = memory_->headers[r];
+    for (const auto& [what, own, other] : {std::tuple("the number of the step", mine.step, theirs.step),
+                                           std::tuple("the number of examples in the batch", mine.examples, theirs.examples),
+                                           std::tuple("the number of elements to sum", mine.elements, theirs.elements),
+                                           std::tuple("the element type", mine.dtype, theirs.dtype)}) {
+      if (own == other) continue;
+      return Fail(errors::kRankFailed, "the processes of the training compute different steps",
+                  {.what = fmt::format("{} is {} in {}, and {} in {}", what, own, group_->Name(me), other, group_->Name(r)),
+                   .fix = "give all processes the same data, batches and checkpoints"});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep& step, const GroupWait& wait) {
+  const uint32_t ranks = group_->ranks(), me = group_->rank();
+  const DType dtype = array.dtype();
+  const int64_t elements = array.elements(), bytes = ElementBytes(dtype);
+  auto begin = [&](uint32_t r) { return elements / ranks * r + std::min<int64_t>(elements % ranks, r); };
+  auto size = [&](uint32_t r) { return begin(r + 1) - begin(r); };
+  Memory& memory = *memory_;
+  memory.array = array;
+  memory.headers.assign(ranks, {});
+  memory.headers[me] = {step.number, step.examples, elements, static_cast<int64_t>(dtype)};
+  MGE_RETURN_IF_ERROR(Reserve(memory.parts, dtype, size(me) * ranks));
+  MGE_RETURN_IF_ERROR(Reserve(memory.sum, dtype, size(me)));
+  auto* const data = static_cast<char*>(array.mutable_data());
+  auto* const parts = static_cast<char*>(memory.parts.mutable_data());
+  auto at = [&](uint32_t r) { return data + begin(r) * bytes; };
+  auto bytes_of = [&](uint32_t r) { return static_cast<size_t>(size(r) * bytes); };
+
+  // Headers go first and alone: parts of different sizes must not meet.
+  std::vector<GroupMessage> messages;
+  for (uint32_t r = 0; r < ranks; ++r) {
+    if (r == me) continue;
+    messages.push_back({r, true, &memory.headers[me], sizeof(Header)});
+    messages.push_back({r, false, &memory.headers[r], sizeof(Header)});
+  }
+  MGE_RETURN_IF_ERROR(group_->Exchange(channel_, messages, memory_, wait));
+  if (absl::Status same = CompareHeaders(); !same.ok()) {
+    group_->Fail(same);
+    return same;
+  }
+
+  messages.clear();
+  std::vector<const void*> arrays(ranks);
+  for (uint32_t r = 0; r < ranks; ++r) {
+    char* const part = parts + static_cast<int64_t>(r) * size(me) * bytes;
+    arrays[r] = r == me ? at(me) : part;
+    if (r == me) continue;
+    messages.push_back({r, true, at(r), bytes_of(r)});
+    messages.push_back({r, false, part, bytes_of(me)});
+  }
+  MGE_RETURN_IF_ERROR(group_->Exchange(channel_, messages, memory_, wait));
+  sum_.Add(dtype, arrays, memory.sum.mutable_data(), size(me));
+  if (size(me) > 0) std::memcpy(at(me), memory.sum.data(), bytes_of(me));
+
+  messages.clear();
+  for (uint32_t r = 0; r < ranks; ++r) {
+    if (r == me) continue;
+    messages.push_back({r, true, at(me), bytes_of(me)});
+    messages.push_back({r, false, at(r), bytes_of(r)});
+  }
+  return group_->Exchange(channel_, messages, memory_, wait);
+}
+
+}  // namespace mge

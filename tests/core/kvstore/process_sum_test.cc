@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over processes, with threads in their place: equal bits in all, and the errors of processes that differ.
+#include "core/kvstore/process_sum.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <thread>
+
+#include "core/base/errors.h"
+#include "core/kvstore/training_processes.h"
+#include "tests/support/message_board.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr std::chrono::seconds kLong{20};
+
+// Calls `body` for each rank in a thread of its own.
+void ForEachRank(uint32_t ranks, const std::function<void(std::shared_ptr<ProcessGroup>)>& body) {
+  MessageBoard board(ranks);
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < ranks; ++r) {
+    threads.emplace_back([&, r] {
+      auto group = ProcessGroup::Create(board.RankOf(r), "host", kLong);
+      ASSERT_TRUE(group.ok()) << FormatError(group.status());
+      body(*std::move(group));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+template <typename T>
+Tensor Numbers(int64_t count, uint32_t rank) {
+  Tensor out = *Tensor::Create(kDTypeOf<T>, {count});
+  auto all = out.MutableData<T>();
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<T>(static_cast<float>(std::sin(static_cast<double>(i) * 0.7 + rank) * 1e3));
+  }
+  return out;
+}
+
+// Sums arrays of so many elements over processes, and compares the bytes with the sum in one process.
+template <typename T>
+void ExpectSumsOfOneProcess(uint32_t ranks, int64_t count) {
+  const HostSum sum;
+  std::vector<Tensor> arrays;
+  std::vector<const void*> pointers;
+  for (uint32_t r = 0; r < ranks; ++r) arrays.push_back(Numbers<T>(count, r));
+  for (const Tensor& array : arrays) pointers.push_back(array.data());
+  Tensor expected = *Tensor::Create(kDTypeOf<T>, {count});
+  sum.Add(kDTypeOf<T>, pointers, expected.mutable_data(), count);
+  ForEachRank(ranks, [&](std::shared_ptr<ProcessGroup> group) {
+    ProcessSum over(group, sum);
+    for (int64_t step = 0; step < 2; ++step) {
+      Tensor array = Numbers<T>(count, group->rank());
+      const absl::Status status = over.AllReduce(array, {step, 8}, {"the sum", kLong});
+      ASSERT_TRUE(status.ok()) << FormatError(status);
+      if (count > 0) EXPECT_EQ(std::memcmp(array.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0);
+    }
+  });
+}
+
+TEST(ProcessSum, GivesAllProcessesTheBitsOfOneProcess) {
+  for (const uint32_t ranks : {2u, 3u, 7u}) {
+    for (const int64_t count : {0, 1, 2, 6, 7, 1000, 20'000}) ExpectSumsOfOneProcess<float>(ranks, count);
+  }
+}
+
+TEST(ProcessSum, AddsEachTypeOfGradients) {
+  ExpectSumsOfOneProcess<double>(3, 1001);
+  ExpectSumsOfOneProcess<Half>(6, 1001);
+  ExpectSumsOfOneProcess<BFloat16>(6, 1001);
+  ExpectSumsOfOneProcess<int32_t>(3, 1001);
+  ExpectSumsOfOneProcess<int64_t>(3, 1001);
+}
+
+TEST(ProcessSum, RoundsSumsOf16BitsOnce) {
+  const HostSum sum;
+  const std::vector<Half> big(1, Half(2048)), one(1, Half(1));
+  const void* const arrays[] = {big.data(), one.data(), one.data()};
+  Half out;
+  sum.Add(DType::kF16, arrays, &out, 1);
+  EXPECT_EQ(static_cast<float>(out), 2050);  // 2048 + 1 rounds to 2048
+}
+
+TEST(ProcessSum, RefusesProcessesThatComputeDifferentSteps) {
+  struct Case {
+    ProcessStep step;
+    int64_t elements;
+    const char* what;
+  };
+  for (const Case& c :
+       {Case{{4, 8}, 10, "the number of the step is"}, Case{{3, 9}, 10, "the number of examples in the batch is"},
+        Case{{3, 8}, 11, "the number of elements to sum is"}}) {
+    ForEachRank(2, [&](std::shared_ptr<ProcessGroup> group) {
+      ProcessSum over(group, {});
+      const bool first = group->rank() == 0;
+      Tensor array = Numbers<float>(first ? 10 : c.elements, 0);
+      const absl::Status status = over.AllReduce(array, first ? ProcessStep{3, 8} : c.step, {"the sum", kLong});
+      EXPECT_EQ(ErrorId(status), errors::kRankFailed.id);
+      EXPECT_THAT(FormatError(status), AllOf(HasSubstr(c.what), HasSubstr("rank 0 of 2"), HasSubstr("rank 1 of 2")));
+    });
+  }
+}
+
+TEST(CompareFacts, NamesTheFirstFactThatDiffers) {
+  ForEachRank(3, [](std::shared_ptr<ProcessGroup> group) {
+    EXPECT_TRUE(CompareFacts(*group, "version: 1\nbatch: 8\n", kLong).ok());
+    const absl::Status status =
+        CompareFacts(*group, group->rank() == 2 ? "version: 1\nbatch: 16\n" : "version: 1\nbatch: 8\n", kLong);
+    EXPECT_EQ(ErrorId(status), errors::kRankFailed.id);
+    EXPECT_THAT(FormatError(status), AllOf(HasSubstr("'batch' is '8' in rank 0 of 3"), HasSubstr("'16' in rank 2 of 3")));
+  });
+  EXPECT_THAT(FirstDifference("a: 1\n", "x", "a: 1\nb: 2\n", "y"), HasSubstr("'b' is '' in x, and '2' in y"));
+  EXPECT_EQ(FirstDifference("a: 1\n", "x", "a: 1\n", "y"), "");
+}
+
+}  // namespace
+}  // namespace mge
