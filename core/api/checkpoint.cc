@@ -3,6 +3,7 @@
 #include "core/train/checkpoint.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/api/objects.h"
 #include "core/base/errors.h"
@@ -69,6 +70,14 @@ mge_status* mge_session_load_checkpoint(mge_session* s, const char* path, mge_st
   MGE_API_RETURN_IF_ERROR(CheckFits(*s, checkpoint, path));
   for (const auto& [name, state] : checkpoint.states) MGE_API_RETURN_IF_ERROR(s->session->WriteState(name, state));
   if (notes) *notes = mge::api::NewString(std::move(checkpoint.notes));
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_session_part(mge_session* s, int64_t examples, int64_t* first, int64_t* count) try {
+  MGE_API_NEEDS({"session", s}, {"first", first}, {"count", count});
+  if (examples < 1) return Misuse("mge_session_part", fmt::format("a batch of {} examples", examples));
+  std::tie(*first, *count) = s->session->PartOf(examples);
   return nullptr;
 }
 MGE_API_CATCH

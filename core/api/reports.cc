@@ -8,6 +8,8 @@
 #include "core/base/nearest.h"
 #include "core/base/resident_memory.h"
 #include "core/env/removed_names.h"
+#include "core/kvstore/collective_check.h"
+#include "core/kvstore/training_processes.h"
 #include "core/ops/op.h"
 #include "core/plan/bodies.h"
 #include "core/plan/program.h"
@@ -386,6 +388,30 @@ absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view sch
   }
   if (schema == "mge.env/1") return Dump(Env(runtime));
   if (schema == "mge.operators/1") return Dump(Operators());
+  if (schema == "mge.collective/1") {
+    MGE_ASSIGN_OR_RETURN(const CollectiveFacts facts, CheckCollectives(runtime));
+    Json sums = Json::array();
+    for (const MeasuredSum& s : facts.sums) {
+      sums.push_back(
+          {{"bytes", s.bytes}, {"seconds", s.seconds}, {"bytes_per_second", static_cast<double>(s.bytes) / s.seconds}});
+    }
+    return Dump({{"schema", "mge.collective/1"},
+                 {"rank", facts.launch.rank},
+                 {"ranks", facts.launch.ranks},
+                 {"launcher", facts.launch.launcher},
+                 {"library", facts.library},
+                 {"processes", facts.processes},
+                 {"sums", std::move(sums)}});
+  }
+  if (schema == "mge.launch/1") {
+    MGE_ASSIGN_OR_RETURN(const Launch launch, LaunchOfTraining(runtime, *runtime.registry().snapshot()));
+    return Dump({{"schema", "mge.launch/1"},
+                 {"rank", launch.rank},
+                 {"ranks", launch.ranks},
+                 {"local_rank", launch.local_rank},
+                 {"launcher", launch.launcher},
+                 {"host", launch.host}});
+  }
   return Fail(errors::kApiMisuse, fmt::format("mge_runtime_report: unknown schema '{}'", schema));
 }
 

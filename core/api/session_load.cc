@@ -86,8 +86,11 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
     MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, request.options));
   }
   options.training = given.training != nullptr;
+  mge::SessionOptions alone = options;  // the ranks of a data-parallel training are those of its replicas
+  if (request.data_parallel)
+    alone.settings.insert(alone.settings.end(), {{"collective.ranks", "1"}, {"collective.rank", "0"}});
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<mge::Session> session,
-                       mge::Session::Create(runtime.runtime, std::move(model), options));
+                       mge::Session::Create(runtime.runtime, std::move(model), alone));
   if (request.data_parallel) {
     auto make = [plain = trained.model,
                  o = request.options](const mge::SumOverReplicas& sum) -> absl::StatusOr<mge::onnx::Model> {
@@ -96,7 +99,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
       return replica;
     };
     options.stop = nullptr;
-    MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make)));
+    MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make), request.facts));
   }
   auto out = std::make_unique<mge_session>();
   out->states = session->StateNames();

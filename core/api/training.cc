@@ -11,11 +11,38 @@
 #include "core/env/settings_train.h"
 #include "core/onnx/weights_writer.h"
 #include "fmt/format.h"
+#include "fmt/ranges.h"
 
 using mge::api::Misuse;
 using mge::api::Wrap;
 
 namespace mge::api {
+
+namespace {
+
+// Returns the version and the options as lines.
+std::string FactsOf(const TrainingOptions& o) {
+  std::string out = fmt::format("version of MGE: {}\n", mge_version());
+  auto add = [&](std::string_view name, const auto& value) { out += fmt::format("{}: {}\n", name, value); };
+  add("loss", o.loss);
+  add("loss_output", o.loss_output);
+  add("labels_name", o.labels_name);
+  add("optimizer", o.optimizer);
+  add("momentum", o.momentum);
+  add("beta1", o.beta1);
+  add("beta2", o.beta2);
+  add("epsilon", o.epsilon);
+  add("weight_decay", o.weight_decay);
+  add("on_nan", o.on_nan);
+  add("clip_value", o.clip_value);
+  add("accumulate", o.accumulate);
+  add("label_smoothing", o.label_smoothing);
+  add("clip_norm", o.clip_norm);
+  add("frozen", fmt::format("{}", fmt::join(o.frozen, " ")));
+  return out;
+}
+
+}  // namespace
 
 absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings) {
   MGE_ASSIGN_OR_RETURN(const mge_training_options o, CopyOptions(&given, "mge_training_options"));
@@ -49,6 +76,7 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
                                          .workers = settings.Get<kSublinearWorkers>()};
   }
   request.data_parallel = o.data_parallel != 0;
+  request.facts = FactsOf(options) + (o.facts ? o.facts : "");
   return request;
 }
 

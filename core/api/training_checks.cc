@@ -132,7 +132,8 @@ class Checks {
  public:
   Checks(Session& session, std::shared_ptr<const TrainedModel> trained) : session_(session), trained_(std::move(trained)) {}
 
-  absl::Status Check(std::span<const HostValue> inputs, std::span<const HostValue> outputs, std::span<const int> places) {
+  absl::Status Check(std::span<const HostValue> whole, std::span<const HostValue> outputs, std::span<const int> places) {
+    const std::vector<HostValue> inputs = Own(whole);
     const auto at = std::ranges::find(places, 0);
     if (!places.empty() && at == places.end()) return absl::OkStatus();
     const Tensor& tensor = outputs[places.empty() ? 0 : static_cast<size_t>(at - places.begin())].tensor;
@@ -157,6 +158,25 @@ class Checks {
   }
 
  private:
+  // Returns the rows of this process in a training on several: it has not read the others.
+  std::vector<HostValue> Own(std::span<const HostValue> whole) const {
+    std::vector<HostValue> out(whole.begin(), whole.end());
+    const Shape& batch = out.front().tensor.shape();
+    if (batch.empty() || batch[0] < 1) return out;
+    const int64_t examples = batch[0];
+    const auto [first, count] = session_.PartOf(examples);
+    if (count == examples) return out;
+    for (HostValue& value : out) {
+      const Tensor& tensor = value.tensor;
+      if (value.kind != ValueKind::kTensor || tensor.shape().empty() || tensor.shape()[0] != examples) continue;
+      if (!DeviceMemory::OnHost(tensor)) continue;
+      Shape shape = tensor.shape();
+      shape[0] = count;
+      const auto* const data = static_cast<const char*>(tensor.data()) + first * (tensor.bytes() / examples);
+      value.tensor = tensor.Within(tensor.dtype(), std::move(shape), data);
+    }
+    return out;
+  }
   void WarnOfIgnoredLabels(std::span<const HostValue> inputs) {
     const std::string& loss = trained_->options.loss;
     if (warned_of_labels_.load() || (loss != "cross_entropy" && loss != "token_cross_entropy")) return;

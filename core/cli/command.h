@@ -23,6 +23,7 @@ struct Globals {
   std::string data_folder;                // --data-folder: of the models' external data
   std::vector<std::string> settings;      // --set NAME=VALUE
   std::vector<std::string> config_files;  // --config
+  std::string speaker;                    // before errors: "[rank 2/4, host] " in one of several processes, else empty
 };
 
 // The action of a sub-command, called after the command line was parsed. Returns the exit code.

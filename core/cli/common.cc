@@ -19,10 +19,10 @@ namespace mge::cli {
 namespace {
 
 // Prints "mge: " and an error to stderr; its number, at the beginning, is red on a terminal.
-void PrintError(std::string_view text) {
+void PrintError(const Globals& globals, std::string_view text) {
   const size_t end = text.find(']') == std::string_view::npos ? 0 : text.find(']') + 1;
   const std::string head = end ? Styled(stderr, Style::kRed, text.substr(0, end)) : "";
-  std::fputs(fmt::format("mge: {}{}\n", head, text.substr(end)).c_str(), stderr);
+  std::fputs(fmt::format("mge: {}{}{}\n", globals.speaker, head, text.substr(end)).c_str(), stderr);
 }
 
 // Prints the reference to the error's page and, with --json, the error. Returns the exit code.
@@ -44,14 +44,14 @@ int Finish(const Globals& globals, int id, int exit_code, std::string_view title
 
 int Report(const Globals& globals, const Status& status) {
   if (status.ok()) return kExitOk;
-  PrintError(status.text());
+  PrintError(globals, status.text());
   return Finish(globals, status.id(), status.exit_code(), status.title(),
                 {std::string(status.what()), std::string(status.where()), std::string(status.fix())}, true);
 }
 
 int Report(const Globals& globals, const absl::Status& status) {
   if (status.ok()) return kExitOk;
-  PrintError(FormatError(status));
+  PrintError(globals, FormatError(status));
   ErrorParts parts = PartsOf(status);
   parts.fix = FixOf(status);
   return Finish(globals, ErrorId(status), ExitCode(KindOf(status)), ErrorTitle(status), parts, true);
@@ -60,7 +60,7 @@ int Report(const Globals& globals, const absl::Status& status) {
 int ReportUsage(const Globals& globals, std::string_view title, std::string_view fix) {
   std::string text = fmt::format("error[E{:04d}] {}", errors::kUsage.id, Escape(title));
   if (!fix.empty()) text += fmt::format("\n  fix:   {}", Escape(fix));
-  PrintError(text);
+  PrintError(globals, text);
   return Finish(globals, errors::kUsage.id, kExitUsage, title, {.where = "command line", .fix = std::string(fix)}, false);
 }
 

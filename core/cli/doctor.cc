@@ -34,6 +34,7 @@ const Operator kOperators[] = {
 struct DoctorOptions {
   double timeout_s = 5;
   std::string end_quarantine;
+  bool collective = false;  // check the processes of a launcher instead
 };
 
 // Runs the operator on the device of the row and completes the row. Returns false if the device has no kernel for it.
@@ -181,6 +182,9 @@ std::string RenderReport(const Json& report) {
       out += "  it has no device\n";
       if (f["name"] == "virtual") add("fix:", "set MGE_VIRTUAL_DEVICES=1 for a device in software");
     }
+    if (f["verdict"] == "accepted" && f["classes"].empty()) {
+      out += "  it connects the processes of a launcher; to test it: mpirun -n 2 mge doctor --collective\n";
+    }
     add("warn:", f["warning"]);
     add("why:", f["reason"], fmt::format(" ({})", Text(f["code"])));
     add("fix:", f["fix"]);
@@ -189,7 +193,31 @@ std::string RenderReport(const Json& report) {
   return out + fmt::format("{} passed, {} failed\n", report["passed"].get<int>(), report["troubled"].get<int>());
 }
 
+// Measures the sums over the processes of a launcher. Rank 0 shows them.
+int CheckProcesses(const Globals& globals) {
+  Runtime runtime;
+  Json report;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  if (Status s = ReadReport(runtime, "mge.collective/1", &report); !s.ok()) return Report(globals, s);
+  if (report["rank"] != 0) return kExitOk;
+  if (globals.json) {
+    PrintJson(report);
+    return kExitOk;
+  }
+  std::string out = fmt::format("{} processes by {}, connected by {}\n", Text(report["ranks"]), Text(report["launcher"]),
+                                Text(report["library"]));
+  for (const Json& name : report["processes"]) out += fmt::format("  {}\n", Escape(Text(name)));
+  std::vector<std::vector<std::string>> table = {{"SUM OF", "TIME", "BYTES/S"}};
+  for (const Json& sum : report["sums"]) {
+    table.push_back({HumanBytes(sum["bytes"].get<uint64_t>()), DurationText(1e6 * sum["seconds"].get<double>()),
+                     HumanBytes(static_cast<uint64_t>(sum["bytes_per_second"].get<double>()))});
+  }
+  Print(out + Table(table));
+  return kExitOk;
+}
+
 int RunDoctor(const Globals& globals, const DoctorOptions& o) {
+  if (o.collective) return CheckProcesses(globals);
   const RuntimeOptions options = OptionsOf(globals);
   if (!o.end_quarantine.empty()) {
     if (Status s = Plugins::EndQuarantine(options, o.end_quarantine); !s.ok()) return Report(globals, s);
@@ -205,8 +233,8 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
     Json row = file;
     row.update({{"state", "found"}, {"quarantined", file["code"] == "quarantined"}, {"devices", Json::array()}});
     row["troubled"] = file["verdict"] == "refused";
-    if (file["verdict"] == "accepted") {
-      std::string skip = "plugin.skip=";  // the other backends
+    if (file["verdict"] == "accepted" && !file["classes"].empty()) {  // without classes, it is a transport
+      std::string skip = "plugin.skip=";                              // the other backends
       for (const Json& other : files) {
         if (other["name"] != file["name"]) skip += Text(other["name"]) + ",";
       }
@@ -232,6 +260,8 @@ Action DeclareDoctor(Arguments app, const Globals& globals) {
   auto o = std::make_shared<DoctorOptions>();
   app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       .Between(0.1, 3600);
+  app.AddFlag("--collective", o->collective,
+              "Instead, checks and measures sums over the processes of a launcher: mpirun -n 2 mge doctor --collective");
   app.Add("--end-quarantine", o->end_quarantine, "NAME: removes this backend from quarantine first");
   return [&globals, o] { return RunDoctor(globals, *o); };
 }

@@ -77,10 +77,11 @@ struct Training {
   const TrainingData& data;
   Session& session;
   const Schedule schedule;
+  const bool writes;  // this process writes the files: it is the only one, or rank 0
   std::optional<TrainCheckpoints> checkpoints = {};
   TrainingProgress progress = {};
 
-  Status SaveCheckpoint() const { return checkpoints ? checkpoints->Save(session, progress) : Status(); }
+  Status SaveCheckpoint() const { return writes && checkpoints ? checkpoints->Save(session, progress) : Status(); }
 };
 
 // Trains on the rest of an epoch, in the given order of its examples.
@@ -93,7 +94,9 @@ Status TrainEpoch(Training& t, std::span<const int64_t> order) {
     const auto rate = static_cast<float>(t.schedule.At(part));
     std::vector<Tensor> batch, outputs;
     const auto numbers = order.subspan(static_cast<size_t>(p.examples_done), static_cast<size_t>(size));
-    if (Status s = t.data.Batch(numbers, &batch); !s.ok()) return s;
+    Session::Part own;
+    if (Status s = t.session.PartOf(size).MoveTo(own); !s.ok()) return s;
+    if (Status s = t.data.Batch(numbers, own, &batch); !s.ok()) return s;
     if (Status s = Tensor::Of<float>({}, {rate}).MoveTo(batch.emplace_back()); !s.ok()) return s;
     if (Status s = t.session.Run(Pointers(batch), outputs); !s.ok()) return s;
     const double loss = LossOf(outputs[0]);
@@ -119,7 +122,7 @@ Status EndEpoch(Training& t, double measure) {
   if (due) {
     if (Status s = t.SaveCheckpoint(); !s.ok()) return s;
   }
-  return is_best && t.checkpoints ? t.checkpoints->SaveBest(t.session, p) : Status();
+  return is_best && t.writes && t.checkpoints ? t.checkpoints->SaveBest(t.session, p) : Status();
 }
 
 // Returns the dimension of the classes: the one that the labels lack, or 0 if several or none can be that. Unknown sizes of the
@@ -226,17 +229,18 @@ int TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& lab
   return kExitOk;
 }
 
-// Checks the folders before the model is loaded. Returns the exit code of a usage error, or 0.
-int CheckFolders(const Globals& globals, const TrainOptions& o) {
+// Checks the folders before the model is loaded. `writes`: this process writes to them. Returns the exit code of a usage error,
+// or 0.
+int CheckFolders(const Globals& globals, const TrainOptions& o, bool writes) {
   const std::filesystem::path folder = std::filesystem::path(o.output).parent_path();
-  if (!o.output.empty() && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+  if (writes && !o.output.empty() && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
     return ReportUsage(globals, fmt::format("--output {}: no file can be written there", o.output),
                        "create the folder, or name a file in another one");
   }
   if (o.checkpoints.empty()) return kExitOk;
   std::error_code error;
-  std::filesystem::create_directory(o.checkpoints, error);
-  if (error || access(o.checkpoints.c_str(), W_OK) != 0) {
+  if (writes) std::filesystem::create_directory(o.checkpoints, error);
+  if (error || (writes && access(o.checkpoints.c_str(), W_OK) != 0)) {
     return ReportUsage(globals, fmt::format("--checkpoint {}: no file can be written there", o.checkpoints),
                        "name a folder that exists, or a new one in a folder that exists");
   }
@@ -268,20 +272,33 @@ int Resume(Training& t) {
       "give the same options and data");
 }
 
-int RunTrain(const Globals& globals, const TrainOptions& o) {
+// This process among those of the training.
+struct Place {
+  int64_t rank = 0, ranks = 1;
+};
+
+// Returns the options as lines that all processes of a training must share.
+std::string FactsOf(const TrainOptions& o) {
+  return fmt::format(
+      "--epochs: {}\n--batch: {}\n--seed: {}\n--learning-rate: {}\n--schedule: {}\n--warmup: {}\n--step-factor: {}\n"
+      "--step-count: {}\n--resume: {}\n",
+      o.epochs, o.batch, o.seed, o.learning_rate, o.schedule, o.warmup, o.step_factor, o.step_count, o.resume);
+}
+
+int TrainAs(const Place& place, const Globals& globals, const TrainOptions& o, Runtime& runtime) {
   const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
   const bool classifies = o.training.loss == "cross_entropy" || o.training.loss == "token_cross_entropy";
-  if (const int usage = CheckFolders(globals, o)) return usage;
+  const bool writes = place.rank == 0;
+  if (const int usage = CheckFolders(globals, o, writes)) return usage;
   const TrainOptions defaults;
   if (o.schedule != "step" && (o.step_factor != defaults.step_factor || o.step_count != defaults.step_count)) {
     return ReportUsage(globals, "--step-factor and --step-count need --schedule step");
   }
   if (o.output.empty()) PrintMessage(globals, "without --output, the trained model is not written");
-  Runtime runtime;
   Session session, evaluation;
-  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
   SessionOptions options = SessionOptionsOf(globals);
   options.training = o.training;
+  options.training->facts = FactsOf(o);
   if (Status s = Session::Load(runtime, o.model, options).MoveTo(session); !s.ok()) return Report(globals, s);
   if (Status s = session.Evaluation().MoveTo(evaluation); validates && !s.ok()) return Report(globals, s);
   const size_t arrays = session.input_count() - 1;  // all but the learning rate
@@ -300,10 +317,14 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   if (axis > 0) {
     if (const int code = TellIgnoredLabels(globals, scores[axis], labels, o.strict_labels)) return code;
   }
-  PrintMessage(globals, fmt::format("{} parameters, {} examples, {} on {}", session.parameter_count(), data.examples(),
-                                    o.training.optimizer, fmt::join(DevicesOf(session, o), ", ")));
-  if (o.training.data_parallel && session.device_count() == 1 && globals.device.find(',') == std::string::npos) {
-    PrintMessage(globals, "--data-parallel has no effect with one device; list several, such as --device gpu0,gpu1");
+  const std::string processes = place.ranks > 1 ? fmt::format(" of each of {} processes", place.ranks) : std::string();
+  PrintMessage(globals, fmt::format("{} parameters, {} examples, {} on {}{}", session.parameter_count(), data.examples(),
+                                    o.training.optimizer, fmt::join(DevicesOf(session, o), ", "), processes));
+  if (o.training.data_parallel && place.ranks == 1 && session.device_count() == 1 &&
+      globals.device.find(',') == std::string::npos) {
+    PrintMessage(globals,
+                 "--data-parallel has no effect with one device; list several, such as --device gpu0,gpu1, or start several "
+                 "processes with mpirun");
   }
   if (validates && classifies && axis == 0) {
     PrintMessage(
@@ -313,7 +334,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   }
 
   const Schedule schedule = {o.schedule, o.FirstRate(), o.warmup, o.step_factor, o.step_count};
-  Training training = {globals, o, data, session, schedule};
+  Training training = {globals, o, data, session, schedule, writes};
   training.progress.seed = o.seed;
   training.progress.batch = o.batch;
   training.progress.examples = data.examples();
@@ -338,7 +359,7 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
     const double loss = training.progress.loss_sum / static_cast<double>(data.examples());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     const double speed = static_cast<double>(data.examples() - before) / took.count();
-    if (!o.output.empty()) {  // after each epoch, so that an end of the process loses one epoch at most
+    if (writes && !o.output.empty()) {  // after each epoch, so that an end of the process loses one epoch at most
       const Status saved = o.training_form ? session.Save(o.output) : session.SaveForInference(o.output);
       if (!saved.ok()) return Report(globals, saved);
     }
@@ -357,10 +378,12 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
     if (Status s = EndEpoch(training, validates ? validation.loss : loss); !s.ok()) return Report(globals, s);
     progress.Step(static_cast<size_t>(number));
   }
+  if (!writes) return kExitOk;
   if (globals.json) {
     PrintJson({{"schema", "mge.train/1"},
                {"device", session.device(0)},
                {"devices", DevicesOf(session, o)},
+               {"processes", place.ranks},
                {"parameters", session.parameter_count()},
                {"examples", data.examples()},
                {"epochs", std::move(rows)},
@@ -370,6 +393,24 @@ int RunTrain(const Globals& globals, const TrainOptions& o) {
   }
   if (!o.output.empty() && table.size() > 1) PrintMessage(globals, "wrote " + o.output);
   return kExitOk;
+}
+
+int RunTrain(const Globals& globals, const TrainOptions& o) {
+  Runtime runtime;
+  if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
+  Place place;
+  if (!o.training.data_parallel) return TrainAs(place, globals, o, runtime);
+  Json launch;
+  if (Status s = ReadReport(runtime, "mge.launch/1", &launch); !s.ok()) return Report(globals, s);
+  place = {launch["rank"], launch["ranks"]};
+  if (place.ranks == 1) return TrainAs(place, globals, o, runtime);
+  Globals own = globals;
+  own.speaker = fmt::format("[rank {}/{}, {}] ", place.rank, place.ranks, Text(launch["host"]));
+  if (place.rank > 0) {  // speaks only on errors
+    own.quiet = true;
+    own.json = false;
+  }
+  return TrainAs(place, own, o, runtime);
 }
 
 std::vector<std::string> AllOptimizers() {
@@ -446,8 +487,10 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--every", o->every, "Steps between checkpoints; 0: one after each epoch").Between(0, 1e15).Needs(checkpoint);
   app.Add("--keep", o->keep, "Number of checkpoints to keep, besides the best one").Between(1, 1e6).Needs(checkpoint);
   app.AddFlag("--resume", o->resume, "Continues from the newest checkpoint, or begins if there is none").Needs(checkpoint);
-  app.AddFlag("--data-parallel", t.data_parallel,
-              "Trains on all devices that --device lists with commas: each one on a part of every batch");
+  app.AddFlag(
+      "--data-parallel", t.data_parallel,
+      "Trains on all devices that --device lists with commas, in all processes that a launcher such as mpirun started: each "
+      "one on a part of every batch. --batch is the whole batch; rank 0 writes the files");
   app.Add("--epochs", o->epochs, "Number of passes over all examples").Between(1, 1e9);
   app.Add("--batch", o->batch, "Examples per step; the last step of an epoch may have fewer").Between(1, 1e9);
   app.Add("--seed", o->seed, "Seed of the order of the examples");

@@ -47,7 +47,7 @@ Status TrainingData::Read(const Globals& globals, const Session& session, size_t
   return {};
 }
 
-Status TrainingData::Batch(std::span<const int64_t> numbers, std::vector<Tensor>* out) const {
+Status TrainingData::Batch(std::span<const int64_t> numbers, const Session::Part& part, std::vector<Tensor>* out) const {
   out->clear();
   out->resize(arrays_.size());
   for (size_t i = 0; i < arrays_.size(); ++i) {
@@ -56,8 +56,8 @@ Status TrainingData::Batch(std::span<const int64_t> numbers, std::vector<Tensor>
     if (Status s = Tensor::Create(arrays_[i].dtype(), dims).MoveTo((*out)[i]); !s.ok()) return s;
     const size_t row = static_cast<size_t>(arrays_[i].bytes()) / static_cast<size_t>(examples_);
     const auto* from = static_cast<const char*>(arrays_[i].raw_data());
-    auto* to = static_cast<char*>((*out)[i].raw_data());
-    for (const int64_t number : numbers) {
+    auto* to = static_cast<char*>((*out)[i].raw_data()) + static_cast<size_t>(part.first) * row;
+    for (const int64_t number : numbers.subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count))) {
       std::memcpy(to, from + static_cast<size_t>(number) * row, row);
       to += row;
     }

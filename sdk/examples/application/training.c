@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   mge_training_options training;
   mge_training_options_init(&training);
   training.optimizer = "adam";
+  training.data_parallel = 1; /* on all devices of the session and, under mpirun, of all processes */
   mge_session_options options;
   mge_session_options_init(&options);
   options.training = &training;
@@ -27,6 +28,12 @@ int main(int argc, char** argv) {
   check(mge_tensor_read(argv[3], &inputs[1]));
   check(mge_tensor_create(MGE_DTYPE_F32, NULL, 0, &inputs[2]));
   *(float*)mge_tensor_data(inputs[2]) = 0.001f;
+
+  /* Each process computes a part of every batch. Other rows of its inputs are not read. */
+  int64_t begin = 0, part = 0;
+  const int64_t examples = mge_tensor_dims(inputs[1])[0];
+  check(mge_session_part(session, examples, &begin, &part));
+  printf("computes %d of %d examples\n", (int)part, (int)examples);
 
   /* The outputs are the loss, then those of the model. */
   mge_value_facts loss_facts;

@@ -158,7 +158,9 @@ static inline void mge_device_facts_init(mge_device_facts* facts) { MGE_CLEAR_(f
 MGE_API size_t mge_runtime_device_count(mge_runtime* runtime);
 MGE_API MGE_NODISCARD mge_status* mge_runtime_device(mge_runtime* runtime, size_t index, mge_device_facts* out);
 
-/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1". The first and third start all
+/* Returns facts as JSON: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1", "mge.launch/1" (the place of this process
+ * in a data-parallel training: rank, ranks, local_rank, launcher, host), "mge.collective/1" (joins the processes of a launcher of MPI, and
+ * measures sums over them; all must call it). The first and third start all
  * backends at the same time, and wait for them up to plugin.start_timeout_seconds. "not_started" then names the slower ones. */
 MGE_API MGE_NODISCARD mge_status* mge_runtime_report(mge_runtime* runtime, const char* schema, mge_string** out);
 
@@ -333,7 +335,10 @@ typedef struct mge_training_options {
    * sum their gradients, and make the same update: that of one device with the whole batch, to rounding. Inputs are divided
    * along their first dimension, and outputs joined. A loss that the model computes must be a mean over the examples.
    * BatchNormalization uses the statistics of each replica's part; the first replica's are saved. After a run that failed or
-   * was stopped, the next one continues with the first replica's states. */
+   * was stopped, the next one continues with the first replica's states.
+   * If a launcher such as mpirun started several processes (collective.launcher), the devices of all of them are replicas: each
+   * process gives the whole batch, computes its part (mge_session_part), and has the outputs of that part. If one process fails,
+   * the next run of each other one fails with E0102, and the processes must be started again. */
   int32_t data_parallel;
   int32_t reserved;
   /* A step whose loss is NaN or infinite: "stop" (default) changes nothing, and a run that returns the loss in host memory fails
@@ -344,6 +349,9 @@ typedef struct mge_training_options {
   double label_smoothing; /* in [0, 1): the part of each label that is spread over all classes. Default: 0 */
   /* Runs whose gradients are summed before the last of them updates the parameters by their mean. 0, the default: 1 */
   int64_t accumulate;
+  /* Lines "name: value" that must be equal in all processes of a training, such as "seed: 7", beside the model and these options.
+   * If a line differs, the creation of the session fails with E0102, which names it. NULL, the default: none */
+  const char* facts;
 } mge_training_options;
 static inline void mge_training_options_init(mge_training_options* options) {
   MGE_CLEAR_(options);
@@ -596,6 +604,9 @@ MGE_API MGE_NODISCARD mge_status* mge_session_load_checkpoint(mge_session* sessi
  * but for the learning rate. It shares the memory of the states, and may outlive `session`. With replicas, it runs on the device of
  * the first one. */
 MGE_API MGE_NODISCARD mge_status* mge_session_evaluation(mge_session* session, mge_session** out);
+/* Returns the examples of a batch of `examples` that this process computes in a training on several processes: *first, *first + 1,
+ * ..., *count of them. Other rows of the inputs are not read. Without a launcher, those are all. */
+MGE_API MGE_NODISCARD mge_status* mge_session_part(mge_session* session, int64_t examples, int64_t* first, int64_t* count);
 /* Writes the model with its present parameters as an ONNX file, completely or not at all. Everything else is as in the model
  * that was loaded, whose file must not have changed. Fails with E0312 if a parameter has NaN. */
 MGE_API MGE_NODISCARD mge_status* mge_session_save(mge_session* session, const char* path);

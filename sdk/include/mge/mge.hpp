@@ -93,6 +93,7 @@ struct TrainingOptions {
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
   bool data_parallel = false;
+  std::string facts;  // equal in all processes of a training
   std::string on_nan = "stop";
   double clip_value = 0, label_smoothing = 0;
   int64_t accumulate = 1;
@@ -383,6 +384,16 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   Result<std::string> LoadCheckpoint(const std::string& path) const {
     return internal::TakeText([&](mge_string** text) { return mge_session_load_checkpoint(get(), path.c_str(), text); });
   }
+  // The examples of a batch that this process computes.
+  struct Part {
+    int64_t first = 0, count = 0;
+  };
+  Result<Part> PartOf(int64_t examples) const {
+    Part out;
+    Status status(mge_session_part(get(), examples, &out.first, &out.count));
+    if (!status.ok()) return status;
+    return out;
+  }
   // Returns a session that computes the loss and the outputs with the present states, and changes none.
   Result<Session> Evaluation() const {
     return internal::Take<Session>([&](mge_session** session) { return mge_session_evaluation(get(), session); });
@@ -453,6 +464,7 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     training.frozen = frozen.data();
     training.frozen_count = frozen.size();
     training.data_parallel = t.data_parallel;
+    if (!t.facts.empty()) training.facts = t.facts.c_str();
     training.on_nan = t.on_nan.c_str();
     training.clip_value = t.clip_value;
     training.label_smoothing = t.label_smoothing;

@@ -80,7 +80,7 @@ class TrainingOptions(_Options):
                 ("epsilon", c.c_double), ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts),
                 ("frozen_count", c.c_size_t),
                 ("data_parallel", c.c_int32), ("reserved", c.c_int32), ("on_nan", c.c_char_p),
-                ("clip_value", c.c_double), ("label_smoothing", c.c_double), ("accumulate", c.c_int64)]
+                ("clip_value", c.c_double), ("label_smoothing", c.c_double), ("accumulate", c.c_int64), ("facts", c.c_char_p)]
 
 
 class SessionOptions(_Options):

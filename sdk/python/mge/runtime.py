@@ -93,7 +93,7 @@ class Runtime(Closable):
         raise_for(lib.mge_runtime_set_execution_strategy(self._open(), strategy.encode()))
 
     def report(self, schema: str) -> Any:
-        """Returns facts: "mge.devices/1", "mge.plugins/1", "mge.env/1" or "mge.operators/1"."""
+        """Returns facts: "mge.devices/1", "mge.plugins/1", "mge.env/1", "mge.operators/1" or "mge.launch/1"."""
         out = c.c_void_p()
         raise_for(lib.mge_runtime_report(self._open(), schema.encode(), c.byref(out)))
         return json.loads(take_text(out))

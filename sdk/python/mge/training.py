@@ -34,7 +34,7 @@ class Trainer(Session):
         mean. `clip_value`: the limit of each element of the gradients. `label_smoothing`: the part of each label that is spread over
         all classes. `data_parallel`:
         each of the devices, such as "gpu0,gpu1", trains on a part of every batch, with the result of one device with the whole
-        batch. `clip_norm`: the limit of the norm of all gradients together; 0: none. `on_nan`: a step whose loss is NaN or infinite
+        batch. If a launcher such as mpirun started several processes, so do the devices of all of them (mge.distributed). `clip_norm`: the limit of the norm of all gradients together; 0: none. `on_nan`: a step whose loss is NaN or infinite
         raises an error and changes nothing ("stop"), changes nothing ("skip", also for gradients), or updates all the same
         ("continue"). The other arguments are those of Session."""
         training = TrainingOptions(loss=loss.encode(), labels_name=labels_name.encode(), optimizer=optimizer.encode(),
@@ -56,6 +56,13 @@ class Trainer(Session):
             given[self._labels_name] = self._labels(labels)
         first = self.outputs[0].name
         return float(self.run(given, outputs=[first])[first])
+
+    def part(self, examples: int) -> range:
+        """Returns the examples of a batch of so many that this process computes in a training on several processes: a program
+        need not read the others, but gives arrays for the whole batch. Without a launcher, those are all."""
+        first, count = c.c_int64(), c.c_int64()
+        raise_for(lib.mge_session_part(self._open(), c.c_int64(examples), c.byref(first), c.byref(count)))
+        return range(first.value, first.value + count.value)
 
     def _labels(self, labels: Any) -> Any:
         """Returns class numbers of any integer type as int64. Floating ones raise an error."""

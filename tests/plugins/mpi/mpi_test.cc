@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// mge train on several processes that mpirun starts: the numbers of one process, and what happens if a process fails. The tests
+// skip where mpirun is missing.
+#include <gmock/gmock.h>
+
+#include <chrono>
+
+#include "nlohmann/json.hpp"
+#include "tests/support/command.h"
+
+namespace mge {
+namespace {
+
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kDigits = MGE_SOURCE_DIR "/packaging/digits/";
+const std::string kData = " --input image=" + kDigits + "digits_images.npy --input labels=" + kDigits + "digits_labels.npy";
+const std::string kTrain = "train " + kDigits + "digits.onnx" + kData + " --data-parallel ";
+
+// As root, on fewer cores than processes, and in containers. TOOL is the command.
+constexpr char kExports[] =
+    "unset MGE_DEFAULT_DEVICE; export TOOL=" MGE_BINARY_DIR
+    "/bin/mge OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
+    "OMPI_MCA_hwloc_base_binding_policy=none OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none\n";
+
+class Mpi : public Command {
+ protected:
+  void SetUp() override {
+    Command::SetUp();
+    if (std::system("mpirun --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no mpirun; install openmpi-bin";
+  }
+  // Runs a command of the shell in the folder. $TOOL is the command.
+  Outcome Shell(const std::string& line) const {
+    Write("line.sh", kExports + line + "\n");
+    const std::string run = "cd " + folder_ + " && timeout 120 bash line.sh >stdout.txt 2>stderr.txt </dev/null";
+    const int status = std::system(run.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), Read("stdout.txt"), Read("stderr.txt")};
+  }
+};
+
+nlohmann::json EpochsOf(const Outcome& o) {
+  auto epochs = nlohmann::json::parse(o.out)["epochs"];
+  for (auto& epoch : epochs) epoch.erase("examples_per_second");
+  return epochs;
+}
+
+TEST_F(Mpi, TrainsToTheBitsOfOneProcessWithAsManyReplicas) {
+  // 48 examples in batches of 15: the last step of an epoch has 3, fewer than processes.
+  const std::string options = "--epochs 2 --batch 15 --momentum 0.9 --threads 1 --json ";
+  for (const auto& [count, devices] : {std::pair("2", "cpu0,cpu0"), {"4", "cpu0,cpu0,cpu0,cpu0"}}) {
+    const Outcome one = Mge(kTrain + options + "--set kvstore.type=local --device " + devices + " -o one.onnx");
+    ASSERT_EQ(one.code, 0) << one.err;
+    const Outcome many =
+        Shell(std::string("mpirun -n ") + count + " $TOOL " + kTrain + options + "--device cpu0 -o many.onnx");
+    ASSERT_EQ(many.code, 0) << many.err;
+    EXPECT_EQ(EpochsOf(one), EpochsOf(many));
+    EXPECT_EQ(nlohmann::json::parse(many.out)["processes"], std::stoi(count));
+    EXPECT_TRUE(Read("one.onnx") == Read("many.onnx")) << "the weights differ";
+    EXPECT_THAT(many.err, AllOf(HasSubstr("of each of " + std::string(count) + " processes"), Not(HasSubstr("error"))));
+  }
+}
+
+TEST_F(Mpi, SaysItsPlaceOncePerProcess) {
+  const Outcome o = Shell("mpirun -n 2 $TOOL " + kTrain + "--device cpu0 --set log.level=info");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_THAT(o.err, AllOf(HasSubstr("rank 0 of 2 by mpirun on host"), HasSubstr("rank 1 of 2 by mpirun on host"),
+                           HasSubstr("over 2 processes by Open MPI")));
+}
+
+TEST_F(Mpi, GivesReplicasOfSeveralProcessesAndDevicesTheirPart) {
+  const std::string options = "--epochs 2 --batch 8 --json --threads 1 ";
+  const Outcome one = Mge(kTrain + options + "--device cpu0 --set kvstore.type=device");
+  const Outcome many = Shell("mpirun -n 2 $TOOL " + kTrain + options + "--device cpu0,cpu0");
+  ASSERT_EQ(many.code, 0) << many.err;
+  EXPECT_NEAR(EpochsOf(one)[1]["loss"], EpochsOf(many)[1]["loss"], 1e-5);
+}
+
+TEST_F(Mpi, ContinuesFromCheckpointsToTheBitsOfAnUninterruptedTraining) {
+  const std::string run = "mpirun -n 2 $TOOL " + kTrain + "--device cpu0 --batch 8 --momentum 0.9 --threads 1 ";
+  ASSERT_EQ(Shell(run + "--epochs 4 -o whole.onnx").code, 0);
+  ASSERT_EQ(Shell(run + "--epochs 2 --checkpoint states --every 3 -o first.onnx").code, 0);
+  // The schedule is constant, so that the number of epochs changes no step.
+  const Outcome rest = Shell(run + "--epochs 4 --checkpoint states --every 3 --resume -o rest.onnx");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr("continues after step 12"));
+  EXPECT_TRUE(Read("whole.onnx") == Read("rest.onnx"));
+}
+
+TEST_F(Mpi, LeavesOtherCommandsAlone) {
+  const Outcome o = Shell("mpirun -n 2 $TOOL run " + Good() + " --random");
+  EXPECT_EQ(o.code, 0) << o.err;
+  const Outcome none = Shell("mpirun -n 2 $TOOL " + kTrain + "--device cpu0 --set collective.launcher=none");
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_THAT(none.err, HasSubstr("--data-parallel has no effect"));
+}
+
+TEST_F(Mpi, NamesAnOptionThatDiffersBeforeTheFirstStep) {
+  const Outcome o = Shell("mpirun -n 1 $TOOL " + kTrain + "--device cpu0 --batch 8 -o out.onnx : -n 1 $TOOL " + kTrain +
+                          "--device cpu0 --batch 16 -o out.onnx");
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_THAT(o.err, AllOf(HasSubstr("'--batch' is '8' in rank 0 of 2"), HasSubstr("'16' in rank 1 of 2")));
+  EXPECT_EQ(Read("out.onnx"), "");
+}
+
+TEST_F(Mpi, NamesAModelThatDiffersBeforeTheFirstStep) {
+  ASSERT_EQ(Mge("train " + kDigits + "digits.onnx" + kData + " -o other.onnx").code, 0);
+  const Outcome o = Shell("mpirun -n 1 $TOOL " + kTrain + "--device cpu0 : -n 1 $TOOL train other.onnx" + kData +
+                          " --data-parallel --device cpu0");
+  EXPECT_EQ(o.code, 1) << o.err;
+  EXPECT_THAT(o.err, HasSubstr("'weights of the model'"));
+}
+
+TEST_F(Mpi, NamesAProcessThatIsLate) {
+  // Rank 1 stops when the group has come together.
+  const Outcome o = Shell(
+      "mpirun -n 2 bash -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then (sleep 3; kill -STOP $$; sleep 12; kill -KILL $$) & fi; "
+      "exec " +
+      std::string("$TOOL ") + kTrain + "--device cpu0 --epochs 1000000 --set collective.timeout_seconds=2'");
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("[rank 0/2, "), HasSubstr("rank 1 of 2 (host "),
+                           HasSubstr("has not come to the sum of the"), HasSubstr("within 2 s")));
+}
+
+TEST_F(Mpi, EndsAllWithinSecondsIfAProcessDies) {
+  for (const char* signal : {"KILL", "TERM"}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome o = Shell(std::string("mpirun -n 3 bash -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then (sleep 3; kill -") +
+                            signal + " $$) & fi; exec $TOOL " + kTrain + "--device cpu0 --epochs 1000000'");
+    EXPECT_NE(o.code, 0);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(13)) << o.err;
+  }
+}
+
+TEST_F(Mpi, EndsAllWithTheErrorOfOne) {
+  // Rank 0 cannot write the model after the first epoch: the folder has gone.
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome o = Shell("mkdir out; mpirun -n 2 $TOOL " + kTrain +
+                          "--device cpu0 --epochs 1000000 -o out/t.onnx & sleep 3; " + "mv out gone; wait $!");
+  EXPECT_NE(o.code, 0);
+  EXPECT_THAT(o.err, AllOf(HasSubstr("[rank 0/2, "), HasSubstr("[rank 1/2, "), HasSubstr("rank 0 of 2 (host ")));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(13));
+}
+
+TEST_F(Mpi, EndsAllAtAnInterruptAndLeavesAWholeCheckpoint) {
+  const Outcome o = Shell("mpirun -n 2 $TOOL " + kTrain +
+                          "--device cpu0 --epochs 1000000 --checkpoint states --every 1 & sleep 4; kill -INT $!; wait $!; "
+                          "sleep 1; pgrep -f \"mge train.*$PWD/states\" && exit 99; exit 0");
+  EXPECT_EQ(o.code, 0) << o.err;
+  const Outcome rest =
+      Mge("train " + kDigits + "digits.onnx" + kData + " --epochs 1 --checkpoint states --resume --device cpu0");
+  EXPECT_THAT(rest.err, AllOf(HasSubstr("continues after step"), Not(HasSubstr("the checkpoint before it is used"))));
+}
+
+TEST_F(Mpi, ExplainsTypesOfKvstoreThatCannotBe) {
+  EXPECT_THAT(Mge(kTrain + "--device cpu0 --set kvstore.type=dist_async").err,
+              AllOf(HasSubstr("dist_async is not supported"), HasSubstr("parameter servers")));
+  EXPECT_THAT(Mge(kTrain + "--device cpu0 --set kvstore.type=dist_device_sync").err,
+              AllOf(HasSubstr("kvstore.type is dist_sync, but there is one process"), HasSubstr("mpirun")));
+  EXPECT_THAT(Mge(kTrain + "--device cpu0", "DMLC_ROLE=worker").err, HasSubstr("MGE_COLLECTIVE_RANK"));
+}
+
+}  // namespace
+}  // namespace mge
