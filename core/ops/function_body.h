@@ -33,6 +33,8 @@ class FunctionBody : public ExpressionBuilder {
   bool has_input(int i) const { return i < input_count() && node_.inputs[static_cast<size_t>(i)] != kNone; }
   // Returns kNone for an absent input or output.
   ValueId input(int i) const { return has_input(i) ? node_.inputs[static_cast<size_t>(i)] : kNone; }
+  // Returns the values of the graph around it that a body of the node reads.
+  const std::vector<ValueId>& captures() const { return node_.captures; }
   ValueId output(int i) const {
     return static_cast<size_t>(i) < node_.outputs.size() ? node_.outputs[static_cast<size_t>(i)] : kNone;
   }
@@ -48,6 +50,7 @@ class FunctionBody : public ExpressionBuilder {
   /*nullable*/ const Tensor* constant(int i) const {
     return IsConstant(graph_, input(i)) ? &graph_.value(input(i)).constant : nullptr;
   }
+  const Value& value(ValueId v) const { return graph_.value(v); }
   // Returns whether the shapes of all inputs are known.
   bool IsStatic() const;
 

@@ -10,10 +10,17 @@
 namespace mge {
 namespace {
 
-// Returns the type of the first input whose gradient is wanted.
+// Returns the inputs of a node, then its captures.
+std::vector<ValueId> OperandsOf(const Node& node) {
+  std::vector<ValueId> operands = node.inputs;
+  operands.insert(operands.end(), node.captures.begin(), node.captures.end());
+  return operands;
+}
+
+// Returns the type of the first operand whose gradient is wanted.
 DType TypeOfGradients(const Graph& graph, const Node& node, const std::vector<bool>& wanted) {
   const auto first = std::ranges::find(wanted, true) - wanted.begin();
-  return graph.value(node.inputs[static_cast<size_t>(first)]).type.dtype;
+  return graph.value(OperandsOf(node)[static_cast<size_t>(first)]).type.dtype;
 }
 
 bool CarriesGradient(const Value& v) { return v.kind == ValueKind::kTensor && kFloating.Contains(v.type.dtype); }
@@ -31,30 +38,52 @@ class Backwards {
   absl::Status Run(std::span<const ValueId> wanted) {
     MGE_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
     MarkDependents(order, wanted);
+    blocked_.resize(static_cast<size_t>(graph_.value_count()));
     for (auto id = order.rbegin(); id != order.rend(); ++id) MGE_RETURN_IF_ERROR(Visit(*id));
+    for (ValueId v : wanted) {
+      const Operand& reader = blocked_[static_cast<size_t>(v)];
+      if (gradients_[static_cast<size_t>(v)] == kNone && reader.node != kNone) return NoGradient(reader);
+    }
     return absl::OkStatus();
   }
 
  private:
+  // An input of a node.
+  struct Operand {
+    NodeId node = kNone;
+    size_t slot = 0;
+  };
+
+  absl::Status NoGradient(const Operand& reader) const {
+    const Node& node = graph_.node(reader.node);
+    const InputList& slots = node.def->inputs;
+    const int last = slots.size() - 1, slot = static_cast<int>(reader.slot);
+    const std::string_view name = last < 0 ? "" : slots[std::min(slot, last)].name;
+    return NoRule(node, fmt::format("input {} ('{}') of operator {}", slot, name, node.op));
+  }
+  // Remembers that a value has no gradient because of this reader.
+  void Block(ValueId v, const Operand& reader) {
+    if (Depends(v) && blocked_[static_cast<size_t>(v)].node == kNone) blocked_[static_cast<size_t>(v)] = reader;
+  }
+  // If the outputs have no gradient because of a reader, the inputs have none either.
+  void PassBlocked(const Node& node) {
+    for (ValueId y : node.outputs) {
+      if (y == kNone || blocked_[static_cast<size_t>(y)].node == kNone) continue;
+      for (ValueId x : OperandsOf(node)) Block(x, blocked_[static_cast<size_t>(y)]);
+    }
+  }
+
   // Marks the values that depend on a wanted one through floating values.
   void MarkDependents(std::span<const NodeId> order, std::span<const ValueId> wanted) {
     depends_.assign(static_cast<size_t>(graph_.value_count()), false);
     for (ValueId v : wanted) depends_[static_cast<size_t>(v)] = true;
     for (NodeId id : order) {
       const Node& node = graph_.node(id);
-      if (!ReadsDependent(node) && !AnyDepends(node.captures)) continue;
+      if (!AnyDepends(OperandsOf(node))) continue;
       for (ValueId v : node.outputs) {
         if (v != kNone) depends_[static_cast<size_t>(v)] = CarriesGradient(graph_.value(v));
       }
     }
-  }
-  // Returns whether a gradient may reach a dependent input of the node.
-  bool ReadsDependent(const Node& node) const {
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const bool fixed = node.def && IsFixedInput(*node.def, i);  // nodes that the caller has added are not bound
-      if (Depends(node.inputs[i]) && !fixed) return true;
-    }
-    return false;
   }
   bool Depends(ValueId v) const { return v != kNone && depends_[static_cast<size_t>(v)]; }
   bool AnyDepends(std::span<const ValueId> values) const {
@@ -66,21 +95,25 @@ class Backwards {
     const Node node = graph_.node(id);  // a copy: the rule adds nodes
     std::vector<ValueId> gradients;
     for (ValueId v : node.outputs) gradients.push_back(v == kNone ? kNone : gradients_[static_cast<size_t>(v)]);
-    if (std::ranges::count(gradients, kNone) == std::ssize(gradients)) return absl::OkStatus();
-    if (AnyDepends(node.captures)) return NoRule(node, "the body of a control-flow operator");
-    if (!ReadsDependent(node)) return absl::OkStatus();
+    if (std::ranges::count(gradients, kNone) == std::ssize(gradients)) {
+      PassBlocked(node);
+      return absl::OkStatus();
+    }
+    const std::vector<ValueId> operands = OperandsOf(node);
+    std::vector<bool> wants;
+    for (ValueId v : operands) wants.push_back(Depends(v) && CarriesGradient(graph_.value(v)));
+    if (std::ranges::find(wants, true) == wants.end()) return absl::OkStatus();
     const GradientFn rule = RuleOf(*node.def);
     if (!rule) return NoRule(node, fmt::format("operator {}", node.op));
-    std::vector<bool> wants;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId v = node.inputs[i];
-      wants.push_back(Depends(v) && CarriesGradient(graph_.value(v)) && !IsFixedInput(*node.def, i));
-    }
     GradientSource source = source_(id);
     GradientContext context(graph_, source.node, std::move(source.inputs), std::move(gradients), wants);
     if (absl::Status s = rule(context); !s.ok()) return PartsOf(s).where.empty() ? AddWhere(s, NodePlace(node)) : s;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (context.input_gradients()[i] != kNone) Contribute(node.inputs[i], context.input_gradients()[i], node);
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (context.input_gradients()[i] != kNone) {
+        Contribute(operands[i], context.input_gradients()[i], node);
+      } else if (wants[i] && rule != ZeroGradient) {
+        Block(operands[i], {id, i});
+      }
     }
     return absl::OkStatus();
   }
@@ -93,6 +126,7 @@ class Backwards {
   std::vector<ValueId>& gradients_;
   const std::function<GradientSource(NodeId)>& source_;
   std::vector<bool> depends_;
+  std::vector<Operand> blocked_;  // by value: a reader whose rule sets no gradient for it
 };
 
 }  // namespace
@@ -111,7 +145,7 @@ GradientContext::GradientContext(Graph& graph, NodeId id, std::vector<ValueId> i
       id_(id),
       node_(graph.node(id)),
       gradients_(std::move(gradients)),
-      input_gradients_(node_.inputs.size(), kNone),
+      input_gradients_(wanted.size(), kNone),
       wanted_(std::move(wanted)) {
   node_.inputs = std::move(inputs);
 }
@@ -155,16 +189,18 @@ absl::Status GradientContext::SetByReplacement() {
   std::vector<ValueId> inputs;
   Ints wanted;
   std::vector<int> slots;  // of the gradients
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    ValueId& v = node.inputs[i];
+  for (size_t i = 0; i < input_gradients_.size(); ++i) {
+    const bool captured = i >= node.inputs.size();
+    ValueId& v = captured ? node.captures[i - node.inputs.size()] : node.inputs[i];
     if (v == kNone) continue;
-    if (wants(static_cast<int>(i))) {
+    if (wants(static_cast<int>(i)) && input_gradients_[i] == kNone) {
       wanted.push_back(static_cast<int64_t>(inputs.size()));
       slots.push_back(static_cast<int>(i));
     }
     inputs.push_back(v);
     v = function->AddInput(fmt::format("x{}", i), graph_.value(v).type);
   }
+  if (wanted.empty()) return absl::OkStatus();
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     const bool has = has_dy(static_cast<int>(i));
     if (has) inputs.push_back(gradients_[i]);

@@ -25,8 +25,8 @@ namespace mge {
 class GradientContext : public ExpressionBuilder {
  public:
   // `inputs` are the values that the rule reads, the node's own or equal ones. `gradients` are those of the node's outputs,
-  // kNone for one that the loss does not depend on. `wanted` says for which inputs gradients are needed, at least one. `graph`
-  // must outlive this object.
+  // kNone for one that the loss does not depend on. `wanted` says for which inputs, and then for which captures, gradients are
+  // needed, at least one. `graph` must outlive this object.
   GradientContext(Graph& graph, NodeId id, std::vector<ValueId> inputs, std::vector<ValueId> gradients,
                   std::vector<bool> wanted);
 
@@ -54,11 +54,12 @@ class GradientContext : public ExpressionBuilder {
   absl::Status Set(int i, const Term& gradient);
   // Sets the gradient of input `i`, which was broadcast: sums over the dimensions in which it was repeated.
   absl::Status SetSum(int i, const Term& gradient) { return Set(i, wants(i) ? SumTo(gradient, x(i)) : gradient); }
-  // Returns the gradients that were set; kNone for those that are zero or not wanted.
+  // Returns the gradients that were set, of inputs and then of captures; kNone for the others.
   const std::vector<ValueId>& input_gradients() const { return input_gradients_; }
 
-  // Sets all gradients that are wanted, as those of the operators that replace the node when the shapes are known: its
-  // OpDef::gradient_body or OpDef::body, or the result of a rewrite. The error for one without a rule comes at that time.
+  // Sets all gradients that are wanted and not set, also of captures, as those of the operators that replace the node when the
+  // shapes are known: its OpDef::gradient_body or OpDef::body, or the result of a rewrite. The error for one without a rule
+  // comes at that time.
   absl::Status SetByReplacement();
 
   // Returns a kUnsupportedFeature error: `what` has no gradient.
@@ -82,7 +83,8 @@ inline absl::Status ReplacementGradient(GradientContext& g) { return g.SetByRepl
 // Returns the rule of an operator: that of its row, or that of its body. Null if it has none.
 /*nullable*/ GradientFn RuleOf(const OpDef& def);
 
-// Returns whether gradients never reach input `i` of the operator.
+// Returns whether input `i` of the operator is a setting: constants that only settings read are no parameters. It may have a
+// gradient nevertheless, which its rule sets.
 inline bool IsFixedInput(const OpDef& def, size_t i) { return i < 32 && (def.fixed_inputs >> i & 1) != 0; }
 
 // The node that a rule reads, and its inputs: the node itself, or one that computes the same again.
@@ -92,8 +94,9 @@ struct GradientSource {
 };
 
 // Calls the rules of the nodes between `wanted` and the values that have gradients, backwards. `gradients` holds the gradient
-// of each value of the graph or kNone, and receives those of the other values. `source` is called for each node whose rule
-// is. Fails with kUnsupportedFeature, which names the node, if an operator has no rule.
+// of each value of the graph or kNone, and receives those of the other values. kNone then stands for zeros. `source` is called
+// for each node whose rule is. Fails with kUnsupportedFeature, which names the node, if an operator has no rule, and if a wanted
+// value gets no gradient because rules of its readers set none.
 absl::Status GoBackwards(Graph& graph, std::span<const ValueId> wanted, std::vector<ValueId>& gradients,
                          const std::function<GradientSource(NodeId)>& source);
 

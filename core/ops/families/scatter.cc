@@ -74,10 +74,59 @@ absl::Status EvalScatterElements(EvalContext& ctx) {
   return status;
 }
 
+namespace {
+
+// The gradients of the data and the updates from terms.
+struct ScatterTerms {
+  GradientContext& g;
+  const char *scatter, *gather;
+  const Attributes& attrs;
+
+  Term Scatter(const Term& data, const Term& updates, const char* reduction) const {
+    Attributes all = attrs;
+    all.Set("reduction", std::string(reduction));
+    return g.Of(scatter, {data.id(), g.x(1).id(), updates.id()}, std::move(all));
+  }
+  Term Gather(const Term& data) const { return g.Of(gather, {data.id(), g.x(1).id()}, attrs); }
+  Term Equals(const Term& a, const Term& b) const {  // 1 or 0
+    return g.CastTo(Binary("Equal", a, b), g.dtype());
+  }
+};
+
+// Divides each gradient among the data and the updates that are equal to the result, as PyTorch does.
+absl::Status SelectionGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs) {
+  const ScatterTerms t{g, scatter, gather, attrs};
+  const Term kept = t.Equals(g.x(0), g.y()), taken = t.Equals(g.x(2), t.Gather(g.y()));
+  const Term count = t.Scatter(kept, taken, "add");
+  const Term share = g.dy() / g.Where(count > 0, count, g.Number(1));  // 0 where the result is NaN
+  if (g.wants(0)) MGE_RETURN_IF_ERROR(g.Set(0, kept * share));
+  return g.wants(2) ? g.Set(2, taken * t.Gather(share)) : absl::OkStatus();
+}
+
+// Each factor gets the product of the others: the result divided by it, or the product without it if it is the only 0.
+absl::Status ProductGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs) {
+  const ScatterTerms t{g, scatter, gather, attrs};
+  const Term one = g.Number(1), zero = g.Number(0);
+  auto is_zero = [&](const Term& x) { return Binary("Equal", x, zero).id(); };
+  if (g.wants(0)) {
+    const Term others = g.Where(is_zero(g.x(0)), one, g.x(0));
+    MGE_RETURN_IF_ERROR(g.Set(0, g.dy() * t.Scatter(others, g.x(2), "mul") / others));
+  }
+  if (!g.wants(2)) return absl::OkStatus();
+  const ValueId zeros = is_zero(g.x(2));
+  const Term count = t.Gather(t.Scatter(g.Fill(0, g.x(0)), g.CastTo(Term(g, zeros), g.dtype()), "add"));
+  const ValueId only = g.Add("And", {zeros, Binary("Equal", count, one).id()});
+  const Term without = t.Scatter(g.x(0), g.Where(only, one, g.x(2)), "mul");
+  const Term of_zero = t.Gather(g.dy() * without), of_other = t.Gather(g.dy() * g.y()) / g.Where(zeros, one, g.x(2));
+  return g.Set(2, g.Where(only, of_zero, of_other));
+}
+
+}  // namespace
+
 absl::Status ScatterGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs) {
   const std::string reduction = ReductionOf(g.attrs());
-  if (reduction != "none" && reduction != "add")
-    return g.Unsupported(fmt::format("{} with reduction {}", scatter, reduction));
+  if (reduction == "min" || reduction == "max") return SelectionGradient(g, scatter, gather, attrs);
+  if (reduction == "mul") return ProductGradient(g, scatter, gather, attrs);
   if (g.wants(0)) {
     const auto kept = [&] { return g.Of(scatter, {g.dy().id(), g.x(1).id(), g.Fill(0, g.x(2)).id()}, attrs); };
     MGE_RETURN_IF_ERROR(g.Set(0, reduction == "add" ? g.dy() : kept()));

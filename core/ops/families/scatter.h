@@ -22,7 +22,7 @@ absl::Status EvalScatterElements(EvalContext& ctx);
 absl::Status InferScatterElements(InferContext& ctx);
 
 // The gradients of data and updates. `gather` is the operator that reads the elements which `scatter` sets. `attrs` are those of
-// both without the reduction, which must be none or add.
+// both without the reduction.
 absl::Status ScatterGradient(GradientContext& g, const char* scatter, const char* gather, const Attributes& attrs);
 absl::Status ScatterElementsGradient(GradientContext& g);
 

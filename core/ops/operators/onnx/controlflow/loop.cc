@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+
 #include "core/ops/families/control_flow.h"
+#include "core/ops/families/unroll.h"
+#include "core/ops/gradient.h"
+#include "core/ops/known_values.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_loop {
@@ -107,6 +112,70 @@ absl::Status Eval(EvalContext& ctx) {
   return absl::OkStatus();
 }
 
+// Returns whether the loop goes on after an iteration, or nothing if that depends on the run's values.
+absl::StatusOr<std::optional<bool>> GoesOn(const FunctionBody& f, const Graph& body, int64_t trip, size_t states) {
+  Graph known_inputs = body;
+  auto set = [&](size_t i, Tensor elements) {
+    Value& v = known_inputs.value(known_inputs.inputs()[i]);
+    v.role = Role::kConstant;
+    v.type = MakeType(elements.dtype(), elements.shape());
+    v.constant = std::move(elements);
+  };
+  set(0, Tensor::Of<int64_t>(ScalarShape(body, 0), {&trip, 1}));
+  const bool yes[] = {true};
+  set(1, Tensor::Of<bool>(ScalarShape(body, 1), yes));
+  for (size_t i = 2; i < 2 + states; ++i) {
+    known_inputs.value(known_inputs.inputs()[i]).type = UnrankedType(f.dtype(static_cast<int>(i)));
+  }
+  for (size_t k = 0; k < f.captures().size(); ++k) {
+    const Value& outer = f.value(f.captures()[k]);
+    known_inputs.value(known_inputs.inputs()[2 + states + k]).type = outer.type;
+    if (outer.role == Role::kConstant) set(2 + states + k, outer.constant);
+  }
+  std::vector<Tensor> known;
+  MGE_RETURN_IF_ERROR(InferKnownValues(known_inputs, &known));
+  const Tensor& condition = known[static_cast<size_t>(known_inputs.outputs()[0])];
+  if (!condition.defined()) return std::nullopt;
+  MGE_ASSIGN_OR_RETURN(const bool goes_on, ScalarBool("the body's condition", condition));
+  return goes_on;
+}
+
+// The iterations one after the other, if their number is known.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || (f.has_input(0) && !f.constant(0)) || (f.has_input(1) && !f.constant(1))) return false;
+  const GraphPtr body = f.attrs().GraphOrNull("body");
+  MGE_RETURN_IF_ERROR(RequireTensors(f, *body));
+  int64_t trips = INT64_MAX;
+  bool goes_on = true;
+  if (f.has_input(0)) {
+    MGE_ASSIGN_OR_RETURN(trips, ScalarInt("M", *f.constant(0)));
+  }
+  if (f.has_input(1)) {
+    MGE_ASSIGN_OR_RETURN(goes_on, ScalarBool("cond", *f.constant(1)));
+  }
+  std::vector<ValueId> initial;
+  for (int i = 2; i < f.input_count(); ++i) initial.push_back(f.input(i));
+  const size_t states = initial.size(), scans = body->outputs().size() - 1 - states;
+  Unrolled iterations(f, *body, std::move(initial));
+  std::vector<std::vector<ValueId>> scanned(scans);
+  const bool yes[] = {true};
+  for (int64_t trip = 0; trip < trips && goes_on; ++trip) {
+    const ValueId number = f.Constant(Tensor::Of<int64_t>(ScalarShape(*body, 0), {&trip, 1}));
+    const ValueId condition = f.Constant(Tensor::Of<bool>(ScalarShape(*body, 1), yes));
+    MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, iterations.Add({number, condition}));
+    iterations.Pass(outputs, 1);
+    for (size_t i = 0; i < scans; ++i) scanned[i].push_back(outputs[1 + states + i]);
+    MGE_ASSIGN_OR_RETURN(const std::optional<bool> next, GoesOn(f, *body, trip, states));
+    if (!next) return f.Unsupported("the gradient of a Loop whose end depends on the values of a run");
+    goes_on = *next;
+  }
+  for (size_t i = 0; i < states; ++i) f.Result(static_cast<int>(i), "Identity", {iterations.states()[i]});
+  for (size_t i = 0; i < scans; ++i) {
+    MGE_RETURN_IF_ERROR(StackResult(f, static_cast<int>(states + i), scanned[i], 0));
+  }
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(loop) = {.name = "Loop",
@@ -118,6 +187,8 @@ MGE_OP(loop) = {.name = "Loop",
                 .attrs = {{"body", AttrType::kGraph, Presence::kRequired, "the body"}},
                 .infer = Infer,
                 .eval = Eval,
+                .gradient = ReplacementGradient,
+                .gradient_body = GradientBody,
                 .traits = kHostOnly};
 
 }  // namespace mge::op_loop

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/control_flow.h"
+#include "core/ops/families/unroll.h"
+#include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
 namespace mge::op_scan {
@@ -312,6 +314,49 @@ absl::Status Eval(EvalContext& ctx) {
   return Scanner(ctx, *body, l).Run();
 }
 
+// The steps one after the other.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic()) return false;
+  const GraphPtr body = f.attrs().GraphOrNull("body");
+  const auto scans_in = static_cast<int>(f.attrs().Int("num_scan_inputs"));
+  if (f.attrs().Int("_batched") != 0) return f.Unsupported("the gradient of a Scan of operator set 8");
+  const int states = f.input_count() - scans_in, scans_out = static_cast<int>(body->outputs().size()) - states;
+  Layout layout{.states = states, .scans_in = scans_in, .scans_out = scans_out};
+  std::vector<ValueId> initial;
+  for (int i = 0; i < states; ++i) initial.push_back(f.input(i));
+  Ints axes;
+  std::vector<bool> reversed;
+  for (int i = 0; i < scans_in; ++i) {
+    MGE_ASSIGN_OR_RETURN(const int64_t axis, InputAxis(f.attrs(), layout, i, f.rank(states + i)));
+    MGE_ASSIGN_OR_RETURN(const bool backwards, Reversed(f.attrs(), "scan_input_directions", i, scans_in));
+    axes.push_back(axis);
+    reversed.push_back(backwards);
+  }
+  const int64_t steps = f.dims(states)[static_cast<size_t>(axes[0])];
+  Unrolled iterations(f, *body, std::move(initial));
+  std::vector<std::vector<ValueId>> scanned(static_cast<size_t>(scans_out));
+  for (int64_t t = 0; t < steps; ++t) {
+    std::vector<ValueId> cuts;
+    for (int i = 0; i < scans_in; ++i) {
+      const auto at = static_cast<size_t>(i);
+      const ValueId step = f.Constant(Tensor::Scalar<int64_t>(reversed[at] ? steps - 1 - t : t));
+      cuts.push_back(f.Add("Gather", {f.input(states + i), step}, IntAttribute("axis", axes[at])));
+    }
+    MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, iterations.Add({}, cuts));
+    iterations.Pass(outputs, 0);
+    for (size_t i = 0; i < scanned.size(); ++i) scanned[i].push_back(outputs[static_cast<size_t>(states) + i]);
+  }
+  for (int i = 0; i < states; ++i) f.Result(i, "Identity", {iterations.states()[static_cast<size_t>(i)]});
+  for (int i = 0; i < scans_out; ++i) {
+    MGE_ASSIGN_OR_RETURN(const int64_t axis, Entry(f.attrs(), "scan_output_axes", i, scans_out));
+    MGE_ASSIGN_OR_RETURN(const bool prepends, Reversed(f.attrs(), "scan_output_directions", i, scans_out));
+    std::vector<ValueId>& parts = scanned[static_cast<size_t>(i)];
+    if (prepends) std::ranges::reverse(parts);
+    MGE_RETURN_IF_ERROR(StackResult(f, states + i, parts, axis));
+  }
+  return true;
+}
+
 absl::Status Upgrade(Graph&, Node& node) {
   if (node.version >= 9) return absl::OkStatus();
   node.attrs.Set("_batched", int64_t{1});
@@ -341,6 +386,8 @@ MGE_OP(scan) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = ReplacementGradient,
+    .gradient_body = GradientBody,
     .traits = kHostOnly,
     .since = 8};
 

@@ -65,7 +65,19 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 }
 
 absl::Status Gradient(GradientContext& g) {
-  return g.Set(0, g.Where(Binary("Equal", g.x(), g.y()).id(), g.dy(), g.Number(0)));
+  MGE_RETURN_IF_ERROR(g.Set(0, g.Where(Binary("Equal", g.x(), g.y()).id(), g.dy(), g.Number(0))));
+  // A limit gets the gradients of the elements that it replaces. If the limits cross, those are the upper one's.
+  auto set = [&](int i, ValueId replaced) {
+    if (g.type(i).dtype != g.type(0).dtype) return g.Unsupported("a limit of another type than the input");
+    return g.Set(i, g.ReshapeLike(g.SumAll(g.Where(replaced, g.dy(), g.Number(0))), g.x(i)));
+  };
+  const Term raised = g.has_input(1) ? Binary("Max", g.x(), g.x(1)) : g.x();
+  if (g.wants(1)) {
+    const ValueId below = g.x() < g.x(1);
+    MGE_RETURN_IF_ERROR(
+        set(1, g.has_input(2) ? g.Add("And", {below, g.Add("LessOrEqual", {raised.id(), g.x(2).id()})}) : below));
+  }
+  return g.wants(2) ? set(2, raised > g.x(2)) : absl::OkStatus();
 }
 
 }  // namespace
@@ -79,6 +91,7 @@ MGE_OP(clip) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = Gradient,
+    .fixed_inputs = 0b110,
     .in_place = {{0, 0}},
     .traits = kElementwise,
     .examples = {"(T[3,37], T[]<-1>, T[]<1>)", "(T[17], T[]<1>, T[]<3>)", "(T[70001], T[]<1>, T[]<3>)",

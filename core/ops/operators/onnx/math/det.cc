@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
+#include "core/ops/families/determinant.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
@@ -26,34 +26,12 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-// Returns the determinant by elimination with the largest pivot of each column. Destroys `a`.
-double Determinant(std::vector<double>& a, int64_t n) {
-  double det = 1;
-  for (int64_t c = 0; c < n; ++c) {
-    int64_t pivot = c;
-    for (int64_t r = c + 1; r < n; ++r) {
-      if (std::abs(a[r * n + c]) > std::abs(a[pivot * n + c])) pivot = r;
-    }
-    if (a[pivot * n + c] == 0) return 0;
-    if (pivot != c) {
-      std::swap_ranges(a.begin() + c * n, a.begin() + (c + 1) * n, a.begin() + pivot * n);
-      det = -det;
-    }
-    det *= a[c * n + c];
-    for (int64_t r = c + 1; r < n; ++r) {
-      double factor = a[r * n + c] / a[c * n + c];
-      for (int64_t k = c; k < n; ++k) a[r * n + k] -= factor * a[c * n + k];
-    }
-  }
-  return det;
-}
-
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
   MGE_RETURN_IF_ERROR(CheckSquare(x.shape()));
   int64_t n = x.shape().back();
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), Shape(x.shape().begin(), x.shape().end() - 2)));
-  std::vector<double> matrix(n * n);
+  std::vector<double> matrix(static_cast<size_t>(n * n));
   absl::Status status;
   DispatchFloating(x.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -68,6 +46,8 @@ absl::Status Eval(EvalContext& ctx) {
   return status;
 }
 
+absl::Status Gradient(GradientContext& g) { return g.Set(0, {g, g.AddOurs("DetGradient", {g.dy().id(), g.x().id()})}); }
+
 }  // namespace
 
 MGE_OP(det) = {
@@ -77,6 +57,7 @@ MGE_OP(det) = {
     .outputs = {{"Y"}},
     .infer = Infer,
     .eval = Eval,
+    .gradient = Gradient,
     .since = 11,
     .examples = {"(T[2,3,3])"},
 };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/fft.h"
+#include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
 #include "fmt/format.h"
 
@@ -134,6 +135,57 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? status : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+// Adds zeros to the end of an axis, or removes elements, so that it has as many as `size`, an int64[1]. `axis` is an int64[1].
+Term Resized(GradientContext& g, const Term& x, ValueId axis, ValueId size) {
+  const ValueId more = g.Add("Sub", {size, g.Add("Gather", {g.ShapeOf(x), axis})});
+  const ValueId pads = g.Add("Concat", {g.Integers({0}), more}, IntAttribute("axis", 0));
+  return g.Of("Pad", {x.id(), pads, kNone, axis});
+}
+
+// The gradient of a one-sided inverse transform: each bin but the first, and the last one of an even length, stands for two.
+absl::StatusOr<Term> HalfSpectrum(GradientContext& g, const Term& spectrum, ValueId axis, ValueId length) {
+  const Tensor* known = g.has_input(kAxis) ? g.constant(kAxis) : nullptr;
+  if (g.has_input(kAxis) && !known) return g.Unsupported("a one-sided inverse DFT along an axis that is not known");
+  MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(kSignal));
+  int64_t at = -2;
+  if (known) {
+    MGE_ASSIGN_OR_RETURN(at, ScalarInt("the axis", *known));
+  }
+  MGE_ASSIGN_OR_RETURN(at, NormalizeAxis(at, rank));
+  Shape column(static_cast<size_t>(rank), 1);
+  column[static_cast<size_t>(at)] = -1;
+  const ValueId zero = g.Constant(Tensor::Scalar<int64_t>(0)), one = g.Constant(Tensor::Scalar<int64_t>(1));
+  const ValueId bins = g.Add("Squeeze", {g.Add("Gather", {g.ShapeOf(spectrum), axis})});
+  const ValueId bin = g.Add("Range", {zero, bins, one});
+  const ValueId first = g.Add("Equal", {bin, zero}), last = g.Add("Equal", {g.Add("Add", {bin, bin}), length});
+  const ValueId weights = g.Add("Where", {g.Add("Or", {first, last}), g.Number(1).id(), g.Number(2).id()});
+  return spectrum * Term(g, g.Reshape(weights, column));
+}
+
+// The transform is linear: its gradient is the transform in the other direction, not divided by the length or divided by it.
+absl::Status Gradient(GradientContext& g) {
+  const bool inverse = g.attrs().Int("inverse") != 0, one_sided = g.attrs().Int("onesided") != 0;
+  const ValueId axis = g.has_input(kAxis) ? g.Reshape(g.CastTo(g.x(kAxis), DType::kI64).id(), {1}) : g.Integers({-2});
+  auto size = [&](const Term& x, ValueId along) { return g.Add("Gather", {g.ShapeOf(x), along}); };
+  const ValueId parts = g.Integers({-1});  // the axis of real and imaginary parts
+  Term dy = g.dy();
+  ValueId length = size(dy, axis);
+  if (one_sided && !inverse) {
+    length = g.has_input(kLength) ? g.Reshape(g.CastTo(g.x(kLength), DType::kI64).id(), {1}) : size(g.x(), axis);
+    dy = Resized(g, dy, axis, length);
+  }
+  const Term factor = g.CastTo(Term(g, length), g.dtype());
+  Attributes other = IntAttribute("inverse", inverse ? 0 : 1);
+  if (one_sided && inverse) other.Set("onesided", int64_t{1});
+  Term dx = g.Of("DFT", {dy.id(), kNone, g.Reshape(axis, {})}, std::move(other));
+  if (one_sided && inverse) {
+    MGE_ASSIGN_OR_RETURN(dx, HalfSpectrum(g, dx, axis, length));
+  }
+  dx = inverse ? dx / factor : dx * factor;
+  dx = Resized(g, Resized(g, dx, axis, size(g.x(), axis)), parts, size(g.x(), parts));
+  return g.Set(kSignal, dx);
+}
+
 }  // namespace
 
 MGE_OP(dft) = {
@@ -147,8 +199,11 @@ MGE_OP(dft) = {
     .infer = Infer,
     .eval = Eval,
     .upgrade = Upgrade,
+    .gradient = Gradient,
     .since = 17,
-    .examples = {"(T[1,8,1], _, int64[]<1>)"},
+    .examples = {"(T[1,8,1], _, int64[]<1>)", "(T[2,3,8,2], int64[]<6>, int64[]<1>) {inverse=1}",
+                 "(T[2,9,1], int64[]<12>) {onesided=1}", "(T[2,5,2], int64[]<7>) {inverse=1, onesided=1}",
+                 "(T[2,5,2]) {inverse=1, onesided=1}"},
 };
 
 }  // namespace mge::op_dft

@@ -163,7 +163,7 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   return true;
 }
 
-// With training_mode, mean and variance are those of the batch and depend on X; else they are constants.
+// With training_mode, mean and variance are those of the batch and depend on X; else they are inputs.
 absl::Status Gradient(GradientContext& g) {
   if (g.has_dy(1) || g.has_dy(2)) return g.Unsupported("a loss of running statistics");
   if (IsPerElement(g.attrs())) return g.Unsupported("the attribute spatial = 0");
@@ -174,13 +174,23 @@ absl::Status Gradient(GradientContext& g) {
     const std::vector<ValueId> gradients =
         g.AddOurs("BatchNormalizationGradient", {g.dy().id(), g.x().id(), g.x(1).id()}, 3, OneAttribute("epsilon", epsilon));
     for (int i = 0; i < 3; ++i) MGE_RETURN_IF_ERROR(g.Set(i, {g, gradients[static_cast<size_t>(i)]}));
+    for (int i = 3; i < 5; ++i) {  // Y does not depend on the running statistics
+      if (g.wants(i)) MGE_RETURN_IF_ERROR(g.Set(i, g.Fill(0, g.x(i))));
+    }
     return absl::OkStatus();
   }
   const PerChannel channels(g, rank);
-  const Term scale = 1 / Unary("Sqrt", channels.Wide(g.x(4)) + epsilon);
-  MGE_RETURN_IF_ERROR(g.Set(0, g.dy() * channels.Wide(g.x(1)) * scale));
-  MGE_RETURN_IF_ERROR(g.Set(1, channels.Sum(g.dy() * ((g.x() - channels.Wide(g.x(3))) * scale))));
-  return g.Set(2, channels.Sum(g.dy()));
+  // Parameters and statistics may have other types than x.
+  auto in = [&](const Term& x, DType from, DType to) { return from == to ? x : g.CastTo(x, to); };
+  auto wide = [&](int i) { return channels.Wide(in(g.x(i), g.type(i).dtype, g.dtype())); };
+  auto set = [&](int i, const Term& each) { return g.Set(i, in(channels.Sum(each), g.dtype(), g.type(i).dtype)); };
+  const Term scale = 1 / Unary("Sqrt", wide(4) + epsilon), moved = in(g.x(), g.type(0).dtype, g.dtype()) - wide(3);
+  const Term dy = in(g.dy(), g.type(0).dtype, g.dtype()), scaled = dy * wide(1) * scale;
+  if (g.wants(0)) MGE_RETURN_IF_ERROR(g.Set(0, in(scaled, g.dtype(), g.type(0).dtype)));
+  if (g.wants(1)) MGE_RETURN_IF_ERROR(set(1, dy * (moved * scale)));
+  if (g.wants(2)) MGE_RETURN_IF_ERROR(set(2, dy));
+  if (g.wants(3)) MGE_RETURN_IF_ERROR(set(3, -scaled));
+  return g.wants(4) ? set(4, scaled * moved * scale * scale * -0.5) : absl::OkStatus();
 }
 
 }  // namespace
@@ -203,6 +213,7 @@ MGE_OP(batch_normalization) = {
     .eval = Eval,
     .upgrade = Upgrade,
     .gradient = Gradient,
+    .fixed_inputs = 0b11000,
     .body = Body,
     .in_place = {{0, 0}},
     .examples = {"(T[2,5,3,4], T[5], T[5], T[5], T[5]@0.5:2)",

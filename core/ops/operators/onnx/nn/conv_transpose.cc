@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ops/families/conv_geometry.h"
 #include "core/ops/families/normalized.h"
+#include "core/ops/function_body.h"
 #include "core/ops/gradient.h"
 #include "core/ops/op_helpers.h"
 
@@ -125,13 +126,15 @@ absl::Status Normalize(InferContext& ctx, Attributes& attrs) {
   return absl::OkStatus();
 }
 
+// Returns whether the pads follow from sizes that are not known yet.
+bool HasImpliedPads(const Attributes& attrs) { return attrs.Text("auto_pad") != "NOTSET" || attrs.Has("output_shape"); }
+
 absl::Status Gradient(GradientContext& g) {
   MGE_ASSIGN_OR_RETURN(const int64_t rank, g.Rank(0));
   const Attributes& given = g.attrs();
-  if (given.Text("auto_pad") != "NOTSET" || given.Has("output_shape")) {
-    return g.Unsupported("a ConvTranspose with auto_pad or output_shape for sizes that are not known");
-  }
+  if (HasImpliedPads(given)) return g.SetByReplacement();
   Attributes window = given;
+  window.Remove("_explicit");
   if (const Ints more = given.IntList("output_padding"); !more.empty()) {  // no window reads the added elements
     Ints pads = given.IntList("pads", Ints(2 * more.size(), 0));
     for (size_t i = 0; i < more.size(); ++i) pads[more.size() + i] -= more[i];
@@ -143,6 +146,15 @@ absl::Status Gradient(GradientContext& g) {
     MGE_RETURN_IF_ERROR(g.Set(1, {g, g.AddOurs("ConvWeightGradient", {g.dy().id(), g.x(0).id(), g.x(1).id()}, window)}));
   }
   return g.wants(2) ? g.Set(2, PerChannel(g, rank).Sum(g.dy())) : absl::OkStatus();
+}
+
+// The same node, whose pads normalization has made explicit.
+absl::StatusOr<bool> GradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || HasImpliedPads(f.attrs()) || f.attrs().Has("_explicit")) return false;
+  Attributes attrs = f.attrs();
+  attrs.Set("_explicit", int64_t{1});
+  f.Result(0, "ConvTranspose", {f.input(0), f.input(1), f.input(2)}, std::move(attrs));
+  return true;
 }
 
 }  // namespace
@@ -162,11 +174,13 @@ MGE_OP(conv_transpose) = {
               {"output_shape", AttrType::kInts, Presence::kOptional,
                "sizes of the output, which become pads; absent: see pads"},
               kPadsAttr,
-              kStridesAttr},
+              kStridesAttr,
+              {"_explicit", AttrType::kInt}},
     .infer = Infer,
     .eval = Eval,
     .normalize = Normalize,
     .gradient = Gradient,
+    .gradient_body = GradientBody,
     .traits = kConvolution,
     .examples = {"(T[1,3,5,4], T[3,2,3,2])", "(T[1,4,3,5], T[4,2,2,3]) {group=2, kernel_shape=[2,3], strides=[2,3]}",
                  "(T[1,2,3,4], T[2,3,2,3]) {strides=[2,3], output_shape=[5,13]}",

@@ -76,7 +76,7 @@ absl::Status Gradient(GradientContext& g) {
       using T = typename decltype(tag)::type;
       dropped = static_cast<double>(static_cast<Compute<T>>(ratio->Data<T>()[0]));
     });
-  if (dropped >= 1) return absl::OkStatus();
+  if (dropped >= 1) return g.Set(0, g.Fill(0, g.x()));
   return g.Set(0, g.dy() * g.CastTo(g.y(1), g.type(0).dtype) / (1 - dropped));
 }
 

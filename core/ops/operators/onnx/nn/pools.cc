@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/families/pool.h"
+#include "core/ops/function_body.h"
 #include "core/ops/gradient.h"
 
 namespace mge::op_pools {
@@ -59,9 +60,8 @@ absl::Status EvalAveragePool(EvalContext& ctx) {
 
 // A convolution with equal weights, whose sums are divided by the number of elements that each window has.
 absl::Status AveragePoolGradient(GradientContext& g) {
-  if (g.attrs().Int("ceil_mode") != 0) return g.Unsupported("an AveragePool with ceil_mode");
-  if (!g.type(0).has_rank || g.type(0).dims[1] == kUnknownDim)
-    return g.Unsupported("an AveragePool of an unknown number of channels");
+  const bool known = g.type(0).has_rank && g.type(0).dims[1] != kUnknownDim;
+  if (!known || g.attrs().Int("ceil_mode") != 0) return g.SetByReplacement();
   const int64_t channels = g.type(0).dims[1];
   const Ints kernel = g.attrs().IntList("kernel_shape");
   Shape weights = {channels, 1};
@@ -82,6 +82,51 @@ absl::Status AveragePoolGradient(GradientContext& g) {
   window.Set("group", channels);
   const Term ones = g.Of("Expand", {g.Number(1).id(), g.Integers(weights)});
   return g.Set(0, {g, g.AddOurs("ConvInputGradient", {dy.id(), ones.id(), g.x().id()}, std::move(window))});
+}
+
+// Returns the weight of each window's sum, 1 / the number of its elements, with the rank of the output.
+Tensor MeanWeights(const PoolGeometry& g, bool include_pad) {
+  const Shape out = WindowOutputs(g.window);
+  std::vector<double> weights(static_cast<size_t>(Elements(out)));
+  ForEachWindow(g.window, [&](int64_t output, std::span<const int64_t> offsets) {
+    auto count = static_cast<int64_t>(offsets.size());
+    if (include_pad) {
+      count = 1;
+      int64_t rest = output;
+      for (size_t d = out.size(); d-- > 0; rest /= out[d]) count *= PaddedTaps(g.window[d], rest % out[d]);
+    }
+    weights[static_cast<size_t>(output)] = count ? 1 / static_cast<double>(count) : 0;
+  });
+  Shape shape = {1, 1};
+  shape.insert(shape.end(), out.begin(), out.end());
+  return Tensor::Of<double>(shape, weights);
+}
+
+// The sums of all windows, by a convolution of each plane, times their weights.
+absl::StatusOr<bool> AveragePoolGradientBody(FunctionBody& f) {
+  if (!f.IsStatic() || Elements(f.dims(0)) == 0) return false;
+  const Shape in = f.dims(0);
+  MGE_ASSIGN_OR_RETURN(const PoolGeometry g, ResolvePool(f.attrs(), in));
+  Ints begin, end, strides, dilations;
+  Shape plane = {g.planes, 1}, ones = {1, 1};
+  for (const WindowAxis& a : g.window) {
+    begin.push_back(a.pad_begin);
+    end.push_back((a.out - 1) * a.stride + a.Extent() - a.in - a.pad_begin);  // what the last window needs
+    strides.push_back(a.stride);
+    dilations.push_back(a.dilation);
+    plane.push_back(a.in);
+    ones.push_back(a.kernel);
+  }
+  begin.insert(begin.end(), end.begin(), end.end());
+  Attributes window = OneAttribute("pads", std::move(begin));
+  window.Set("strides", std::move(strides));
+  window.Set("dilations", std::move(dilations));
+  const ValueId filter = f.Add("Expand", {f.Number(1).id(), f.Integers(ones)});
+  const ValueId sums = f.Add("Conv", {f.Reshape(f.input(0), plane), filter}, std::move(window));
+  const ValueId weights =
+      f.Cast(f.Constant(MeanWeights(g, f.attrs().Int("count_include_pad") != 0)), DType::kF64, f.dtype(0));
+  f.ReshapeTo(f.output(0), f.Add("Mul", {sums, weights}), g.output);
+  return true;
 }
 
 absl::Status UpgradeLpPool(Graph&, Node& node) { return UpgradeNorm(node); }
@@ -202,9 +247,12 @@ constexpr OpDef kRows[] = {
      .eval = EvalAveragePool,
      .normalize = NormalizePool<>,
      .gradient = AveragePoolGradient,
+     .gradient_body = AveragePoolGradientBody,
      .examples = {"(T[2,3,7,5]) {kernel_shape=[3,2]}",
                   "(T[1,2,9,8]) {kernel_shape=[3,2], strides=[2,3], pads=[1,0,0,1], count_include_pad=1}",
                   "(T[2,3,7,5]@rare) {kernel_shape=[3,2]}"}},
+                  "(T[2,3,8,7]) {kernel_shape=[3,2], strides=[2,2], ceil_mode=1}",
+                  "(T[1,2,8,7]) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1], ceil_mode=1, count_include_pad=1}"}},
     {.name = "LpPool",
      .doc = "The p-norm of every window.",
      .inputs = {{"X", kFloating}},

@@ -220,27 +220,47 @@ absl::Status Eval(EvalContext& ctx) {
 // Floating indices and weights of all points, [N,1,points].
 using TapTerms = std::vector<std::pair<Term, Term>>;
 
-// Returns the taps along one axis.
+// Reflects coordinates at both ends of [low, high] until they are inside.
+Term Reflected(const Term& x, double low, double high) {
+  ExpressionBuilder& b = x.builder();
+  const double range = high - low;
+  if (range <= 0) return b.Fill(low, x);
+  const Term distance = x - low, rest = distance - Unary("Floor", distance / (2 * range)) * (2 * range);
+  return low + b.Where(rest > range, 2 * range - rest, rest);
+}
+
+// Returns the taps along one axis, like AxisTaps().
 TapTerms TermsOf(const Options& o, const Term& normalized, int64_t size) {
   ExpressionBuilder& b = normalized.builder();
   const auto length = static_cast<double>(size);
+  const double low = o.align_corners ? 0 : -0.5, high = o.align_corners ? length - 1 : length - 0.5;
   Term at = o.align_corners ? (normalized + 1) * ((length - 1) / 2) : ((normalized + 1) * length - 1) / 2;
   if (o.mode == Mode::kNearest) at = Unary("Round", at);
+  const bool reflects = o.padding == Padding::kReflection;
+  if (reflects) at = Reflected(at, low, high);
   // Beyond that distance all points read zeros or the border.
   at = Binary("Min", Binary("Max", at, b.Number(-4)), b.Number(length + 4));
   const Term base = Unary("Floor", at), t = at - base;
   TapTerms taps;
   const auto add = [&](const Term& index, const Term& weight) {
-    const Term inside = Binary("Min", Binary("Max", index, b.Number(0)), b.Number(length - 1));
+    const Term mirrored = reflects ? Reflected(index, low, high) : index;
+    const Term inside = Binary("Min", Binary("Max", mirrored, b.Number(0)), b.Number(length - 1));
     const bool zeros = o.padding == Padding::kZeros;
     const ValueId same = Binary("Equal", index, inside).id();
     taps.emplace_back(inside, zeros ? b.Where(same, weight, b.Number(0)) : weight);
   };
+  const auto near = [](const Term& d) { return (d * (kCubicA + 2) - (kCubicA + 3)) * d * d + 1; };
+  const auto wide = [](const Term& d) { return ((d * kCubicA - 5 * kCubicA) * d + 8 * kCubicA) * d - 4 * kCubicA; };
   if (o.mode == Mode::kNearest) {
     add(base, b.Fill(1, base));
-  } else {
+  } else if (o.mode == Mode::kLinear) {
     add(base, 1 - t);
     add(base + 1, t);
+  } else {
+    add(base - 1, wide(t + 1));
+    add(base, near(t));
+    add(base + 1, near(1 - t));
+    add(base + 2, wide(2 - t));
   }
   return taps;
 }
@@ -250,9 +270,15 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
   if (!f.IsStatic()) return false;
   MGE_ASSIGN_OR_RETURN(const Options o, ReadOptions(f.attrs()));
   MGE_ASSIGN_OR_RETURN(const Shape out, OutputShape(f.dims(0), f.dims(1)));
-  if (f.dtype(0) != f.dtype(1)) return f.Unsupported("the gradient for a grid of another type than X");
-  if (o.mode == Mode::kCubic) return f.Unsupported("the gradient of mode cubic");
-  if (o.padding == Padding::kReflection) return f.Unsupported("the gradient of padding_mode reflection");
+  if (f.dtype(0) != f.dtype(1)) {  // computes with the wider type of both
+    const DType type = ElementBytes(f.dtype(0)) > ElementBytes(f.dtype(1)) ? f.dtype(0) : f.dtype(1);
+    const bool mixed = ElementBytes(f.dtype(0)) == ElementBytes(f.dtype(1));  // float16 and bfloat16
+    const DType wide = mixed ? DType::kF32 : type;
+    const ValueId y =
+        f.Add("GridSample", {f.Cast(f.input(0), f.dtype(0), wide), f.Cast(f.input(1), f.dtype(1), wide)}, f.attrs());
+    f.Result(0, "Cast", {y}, CastTo(f.dtype(0)));
+    return true;
+  }
   const Shape x = f.dims(0), sizes(x.begin() + 2, x.end());
   const int64_t points = Elements(std::span(out).subspan(2)), axes = static_cast<int64_t>(sizes.size());
   const Term image(f, f.Reshape(f.input(0), {x[0], x[1], Elements(sizes)}));
@@ -298,7 +324,9 @@ MGE_OP(grid_sample) = {
     .gradient_body = GradientBody,
     .since = 16,
     .examples = {"(T[1,2,4,5], T[1,3,3,2])", "(T[2,3,4,5], T[2,3,4,2]@-1.4:1.4) {align_corners=1, padding_mode=\"border\"}",
-                 "(T[2,1,3,4,5], T[2,2,3,2,3]@-1.4:1.4)", "(T[1,2,4,5], T[1,3,3,2]@-1.4:1.4) {mode=\"nearest\"}"},
+                 "(T[2,1,3,4,5], T[2,2,3,2,3]@-1.4:1.4)", "(T[1,2,4,5], T[1,3,3,2]@-1.4:1.4) {mode=\"nearest\"}",
+                 "(T[1,2,4,5], T[1,3,3,2]@-2.4:2.4) {mode=\"cubic\", padding_mode=\"reflection\"}",
+                 "(T[1,2,4,5], T[1,3,3,2]@-2.4:2.4) {padding_mode=\"reflection\", align_corners=1}"},
 };
 
 }  // namespace mge::op_grid_sample

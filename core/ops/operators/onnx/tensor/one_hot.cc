@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <vector>
 
 #include "core/ops/families/movement.h"
 #include "core/ops/gradient.h"
@@ -78,6 +79,21 @@ absl::Status Upgrade(Graph&, Node& node) {
   return absl::OkStatus();
 }
 
+// Each of the two values gets the gradients of the elements that are copies of it.
+absl::Status Gradient(GradientContext& g) {
+  for (int i : {0, 1}) {
+    if (g.wants(i)) MGE_RETURN_IF_ERROR(g.Set(i, {g, g.Add("Sub", {g.x(i).id(), g.x(i).id()})}));  // no small change matters
+  }
+  if (!g.wants(2)) return absl::OkStatus();
+  std::vector<ValueId> sums;
+  for (int which : {0, 1}) {  // off, on
+    const ValueId mask = g.Cast(g.Integers({1 - which, which}), DType::kI64, g.type(2).dtype);
+    const Term copies = g.Of("OneHot", {g.x(0).id(), g.x(1).id(), mask}, g.attrs());
+    sums.push_back(g.Reshape(g.SumAll(g.dy() * copies).id(), {1}));
+  }
+  return g.Set(2, g.Of("Concat", sums, IntAttribute("axis", 0)));
+}
+
 }  // namespace
 
 MGE_OP(one_hot) = {.name = "OneHot",
@@ -88,7 +104,7 @@ MGE_OP(one_hot) = {.name = "OneHot",
                    .infer = Infer,
                    .eval = Eval,
                    .upgrade = Upgrade,
-                   .gradient = ZeroGradient,
+                   .gradient = Gradient,
                    .fixed_inputs = 0b111,
                    .traits = kNoFold,
                    .since = 9,

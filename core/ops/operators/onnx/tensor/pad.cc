@@ -163,7 +163,15 @@ absl::Status Upgrade(Graph& graph, Node& node) {
 
 absl::Status Gradient(GradientContext& g) {
   const std::string mode = g.attrs().Text("mode");
-  if (mode != "constant") return g.SetByReplacement();
+  if (mode != "constant") {
+    if (g.wants(2)) MGE_RETURN_IF_ERROR(g.Set(2, g.Fill(0, g.x(2))));  // no element is a copy of it
+    return g.SetByReplacement();
+  }
+  if (g.wants(2)) {
+    std::vector<ValueId> added = {g.Fill(0, g.x()).id(), g.x(1).id(), g.Number(1).id()};
+    if (g.has_input(3)) added.push_back(g.x(3).id());
+    MGE_RETURN_IF_ERROR(g.Set(2, g.ReshapeLike(g.SumAll(g.dy() * g.Of("Pad", added)), g.x(2))));
+  }
   std::vector<ValueId> inputs = {g.dy().id(), Unary("Neg", g.x(1)).id()};
   if (g.has_input(3)) inputs.insert(inputs.end(), {kNone, g.x(3).id()});
   return g.Set(0, g.Of("Pad", inputs));
@@ -202,6 +210,7 @@ MGE_OP(pad) = {.name = "Pad",
                .eval = Eval,
                .upgrade = Upgrade,
                .gradient = Gradient,
+               .fixed_inputs = 0b100,
                .gradient_body = GradientBody,
                .examples = {"(T[3,5], int64[4]<1,0,2,3>, T[]<1>)", "(T[4,5], int64[4]<1,2,2,1>) {mode=\"reflect\"}",
                             "(T[4,5], int64[4]<1,2,2,1>) {mode=\"edge\"}",

@@ -155,16 +155,16 @@ absl::StatusOr<bool> GradientBody(FunctionBody& f) {
   for (size_t d = 0; d < dims.size(); ++d) {
     const Range& r = ranges[d];
     const auto axis = static_cast<int64_t>(d);
-    if (r.step < 0) {
+    if (r.step < 0 && r.count > 0) {
       std::vector<int64_t> sources;
       for (int64_t k = 0; k < r.count; ++k) sources.push_back(r.start + k * r.step);
       x = f.Add("Gather", {x, f.Integers(sources)}, IntAttribute("axis", axis));
     } else if (r.count != dims[d]) {
-      const int64_t end = r.count == 0 ? r.start : r.start + (r.count - 1) * r.step + 1;
-      x = f.Add("Slice", {x, f.Integers({r.start}), f.Integers({end}), f.Integers({axis})});
+      const int64_t start = r.count == 0 ? 0 : r.start, end = r.count == 0 ? 0 : start + (r.count - 1) * r.step + 1;
+      x = f.Add("Slice", {x, f.Integers({start}), f.Integers({end}), f.Integers({axis})});
     }
     dims[d] = r.count;
-    if (r.step <= 1) continue;
+    if (r.step <= 1 || r.count == 0) continue;
     const int64_t inner = Elements(std::span<const int64_t>(dims).subspan(d + 1)),
                   outer = Elements(std::span(dims).first(d));
     x = f.Add("Pad", {x, f.Integers({0, r.step - 1}), kNone, f.Integers({axis})});
