@@ -12,7 +12,7 @@
 namespace mge {
 namespace {
 
-constexpr int kCases = 160;  // unless the variable says otherwise
+constexpr int kCases = 500;  // unless the variable says otherwise
 
 // Draws the parts of a spec (core/conform/cases.h).
 class Draw {
