@@ -90,6 +90,7 @@ mge_status* mge_session_evaluation(mge_session* s, mge_session** out) try {
   auto evaluation = std::make_unique<mge_session>();
   MGE_API_ASSIGN_OR_RETURN(evaluation->session, mge::Session::Evaluating(*s->session, std::move(model)));
   evaluation->profile = s->profile;
+  evaluation->converts = true;
   evaluation->states = evaluation->session->StateNames();
   mge::api::DescribeValues(*evaluation);
   *out = evaluation.release();

@@ -2,6 +2,7 @@
 // The exchange of tensors through DLPack. The structs are those of dlpack.h: of version 1 (DLManagedTensorVersioned), and of the
 // versions before (DLManagedTensor).
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -134,8 +135,27 @@ absl::StatusOr<DType> ElementTypeOf(const DLTensor& t) {
     return Unusable(fmt::format("its element type (code {}, {} bits, {} lanes) has no counterpart", t.dtype.code,
                                 t.dtype.bits, t.dtype.lanes));
   }
-  if (!IsDense(t)) return Unusable("it is not dense and row-major; make a contiguous copy first");
   return row->dtype;
+}
+
+// Returns a dense copy of elements with strides in host memory.
+absl::StatusOr<Tensor> DenseCopy(const DLTensor& t, DType dtype, Shape shape, const void* address) {
+  MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, std::move(shape)));
+  const auto size = static_cast<size_t>(mge::ElementBytes(dtype));
+  auto* to = static_cast<char*>(out.mutable_data());
+  const auto* from = static_cast<const char*>(address);
+  std::vector<int64_t> at(static_cast<size_t>(t.ndim), 0);
+  int64_t offset = 0;  // in elements
+  for (int64_t i = 0; i < out.elements(); ++i, to += size) {
+    std::memcpy(to, from + offset * static_cast<int64_t>(size), size);
+    for (size_t d = at.size(); d-- > 0;) {
+      offset += t.strides[d];
+      if (++at[d] < t.shape[d]) break;
+      offset -= t.strides[d] * t.shape[d];
+      at[d] = 0;
+    }
+  }
+  return out;
 }
 
 // Marks what this library shares, in the structs that can tell it.
@@ -203,10 +223,16 @@ absl::StatusOr<mge_tensor*> Import(const std::shared_ptr<mge::Runtime>& runtime,
     if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(mge::ElementBytes(dtype))) {
       return mge::Fail(mge::errors::kApiMisuse, "the memory is not aligned to its elements");
     }
+    if (!IsDense(t)) {
+      MGE_ASSIGN_OR_RETURN(result->value.tensor, DenseCopy(t, dtype, std::move(shape), address));
+      release();
+      return result.release();
+    }
     std::shared_ptr<const void> owner(address, [release](const void*) { release(); });
     result->value.tensor = Tensor::View(dtype, std::move(shape), address, std::move(owner));
     return result.release();
   }
+  if (!IsDense(t)) return Unusable("it is not dense and row-major; make a contiguous copy first");
   MGE_ASSIGN_OR_RETURN(const int32_t memory_class, MemoryClassOn(*device, t.device));
   // Ownership of `managed` must not change if this fails, so the callback is armed afterwards.
   auto armed = std::make_shared<bool>(false);

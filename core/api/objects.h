@@ -92,6 +92,7 @@ struct mge_session {
   std::shared_ptr<mge::Profile> profile;                       // of the runtime; nullable
   std::vector<std::string> states = {};                        // the names of all states
   std::shared_ptr<const mge::api::TrainedModel> trained = {};  // of a session that trains; nullable
+  bool converts = false;  // inputs of other types, for a session that trains or evaluates
   std::vector<mge::api::DescribedValue> inputs = {}, outputs = {};
 };
 

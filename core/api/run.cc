@@ -6,6 +6,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "core/api/callback.h"
+#include "core/api/convert_inputs.h"
 #include "core/api/inbox.h"
 #include "core/api/objects.h"
 #include "core/api/options.h"
@@ -211,6 +212,7 @@ mge_status* mge_session_run(mge_session* s, mge_tensor* const* inputs, size_t in
   }
   Call call;
   MGE_API_RETURN_IF_ERROR(TakeInputs(*s->session, inputs, o.input_names, input_count, call.inputs));
+  if (s->converts) MGE_API_RETURN_IF_ERROR(mge::api::ConvertInputs(*s->session, std::span<mge::HostValue>(call.inputs)));
   MGE_API_RETURN_IF_ERROR(TakeOutputs(*s->session, outputs, o.output_names, output_count, call));
   for (size_t i = 0; i < o.after_count; ++i) {
     if (!o.after[i]) return Misuse("mge_session_run", fmt::format("fence {} is NULL", i));

@@ -10,7 +10,10 @@
 #include "core/api/options.h"
 #include "core/api/training_checks.h"
 #include "core/base/errors.h"
+#include "core/env/settings_train.h"
 #include "core/kvstore/data_parallel.h"
+#include "core/ops/op.h"
+#include "core/train/exported.h"
 #include "fmt/format.h"
 
 namespace {
@@ -65,6 +68,36 @@ absl::StatusOr<mge::onnx::Model> Read(const Source& source, const mge_session_op
   return mge::onnx::ReadModel(source.path, how);
 }
 
+// Returns whether a graph or a body in it exchanges tensors between ranks.
+bool HasCollective(const mge::Graph& graph) {
+  for (mge::NodeId id = 0; id < graph.node_count(); ++id) {
+    const mge::Node& node = graph.node(id);
+    if (node.dead) continue;
+    if (node.def && (node.def->Is(mge::kAllReduce) || node.def->Is(mge::kBroadcast) || node.def->Is(mge::kExchange)))
+      return true;
+    for (const auto& [name, value] : node.attrs) {
+      const mge::GraphPtr* body = std::get_if<mge::GraphPtr>(&value);
+      if (body && HasCollective(**body)) return true;
+    }
+  }
+  return false;
+}
+
+// Fails if the settings make the session a rank of a group whose other ranks it would never meet.
+absl::Status CheckCollective(mge::Session& session, const mge::SessionOptions& options) {
+  MGE_ASSIGN_OR_RETURN(const auto settings, session.runtime().registry().SnapshotWith(options.settings));
+  const int64_t ranks = settings->Get<mge::kCollectiveRanks>();
+  if (ranks == 1 || HasCollective(session.graph())) return absl::OkStatus();
+  return mge::Fail(
+      mge::errors::kBadSetting,
+      fmt::format("collective.ranks is {}, and the {} exchanges nothing with other ranks", ranks,
+                  options.training ? "training" : "model"),
+      {.what = options.training ? "each rank would train alone" : "the model has no operator such as mge.AllReduce",
+       .where = settings->OriginOf<mge::kCollectiveRanks>().Describe(),
+       .fix =
+           options.training ? "leave collective.ranks unset, or train with data_parallel" : "leave collective.ranks unset"});
+}
+
 absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_session_options& given,
                                         std::shared_ptr<const void> released, Source source) {
   MGE_ASSIGN_OR_RETURN(mge::SessionOptions options, OptionsOf(given, std::move(released)));
@@ -101,10 +134,17 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
     options.stop = nullptr;
     MGE_RETURN_IF_ERROR(mge::TrainOnReplicas(*session, options, std::move(make), request.facts));
   }
+  if (!request.data_parallel) MGE_RETURN_IF_ERROR(CheckCollective(*session, options));
+  if (given.training) {
+    for (const std::string& text : mge::ExportWarnings(*trained.model, trained.parameters)) {
+      runtime.runtime->logger().Warning("{}", text);
+    }
+  }
   auto out = std::make_unique<mge_session>();
   out->states = session->StateNames();
   out->session = std::move(session);
   out->profile = runtime.profile;
+  out->converts = given.training != nullptr;
   mge::api::DescribeValues(*out);
   if (given.training) {
     out->trained = std::make_shared<const mge::api::TrainedModel>(std::move(trained));

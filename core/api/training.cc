@@ -2,6 +2,7 @@
 // The API functions of states, and of sessions that train.
 #include "core/train/training.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -66,6 +67,14 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   options.label_smoothing = o.label_smoothing;
   options.accumulate = o.accumulate == 0 ? 1 : o.accumulate;
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
+  options.class_weights.assign(o.class_weights, o.class_weights + o.class_weight_count);
+  options.huber_delta = o.huber_delta == 0 ? 1 : o.huber_delta;
+  for (size_t i = 0; i < o.group_count; ++i) {
+    const mge_parameter_group& group = o.groups[i];
+    options.groups.push_back({group.pattern ? group.pattern : "", group.rate, group.weight_decay});
+  }
+  options.average_decay = o.average_decay;
+  options.keep_gradients = o.keep_gradients != 0;
   options.mirror = settings.Get<kTrainMirror>();
   options.inplace_update = settings.Get<kTrainInplaceUpdate>();
   if (settings.Get<kTrainSublinear>()) {
@@ -125,12 +134,27 @@ MGE_API_CATCH
 
 namespace {
 
+// Returns a copy of a parameter, or of its average in the parameter's type.
+absl::StatusOr<mge::Tensor> ReadParameter(mge_session& s, const std::string& name) {
+  const std::string average = name + ".average";
+  MGE_ASSIGN_OR_RETURN(mge::Tensor parameter, s.session->ReadState(name));
+  if (std::ranges::find(s.states, average) == s.states.end()) return parameter;
+  MGE_ASSIGN_OR_RETURN(mge::Tensor read, s.session->ReadState(average));
+  if (read.dtype() == parameter.dtype()) return read;
+  mge::DispatchFloating(parameter.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto from = read.Data<float>();  // the average of a parameter of 16 bits
+    std::ranges::transform(from, parameter.MutableData<T>().begin(), [](float x) { return static_cast<T>(x); });
+  });
+  return parameter;
+}
+
 mge_status* Save(const char* function, mge_session* s, const char* path, mge::onnx::NodeForm form) {
   if (mge_status* null = mge::api::NullAmong(function, {{"session", s}, {"path", path}})) return null;
   if (!s->trained) return Misuse(function, "the session does not train, so that nothing has changed");
   std::map<std::string, mge::Tensor> weights;
   for (const std::string& name : s->trained->parameters) {
-    MGE_API_ASSIGN_OR_RETURN(weights[name], s->session->ReadState(name));
+    MGE_API_ASSIGN_OR_RETURN(weights[name], ReadParameter(*s, name));
     MGE_API_RETURN_IF_ERROR(mge::api::CheckNoNan(name, weights[name]));
   }
   const mge::api::TrainedModel& model = *s->trained;

@@ -12,9 +12,11 @@
 
 #include "core/cli/inputs.h"
 #include "core/cli/train_checkpoints.h"
+#include "core/cli/train_lists.h"
 #include "core/cli/training_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "mge/losses.hpp"
 #include "mge/optimizers.hpp"
 #include "mge/schedules.hpp"
 
@@ -38,6 +40,7 @@ struct TrainOptions {
   bool resume = false;
   bool training_form = false;
   bool strict_labels = false;
+  TrainLists lists;
 
   double FirstRate() const {
     const Optimizer* optimizer = FindOptimizer(training.optimizer);  // a wrong name is an error of the session
@@ -65,6 +68,13 @@ std::string EffectsOfDecay() {
 std::string SchedulesText() {
   std::vector<std::string> out;
   for (const ScheduleRow& row : kSchedules) out.push_back(fmt::format("{}: {}", row.name, row.doc));
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
+// Returns "cross_entropy: of scores ...; ...".
+std::string LossesText() {
+  std::vector<std::string> out;
+  for (const LossRow& row : kLosses) out.push_back(fmt::format("{}: {}", row.name, row.doc));
   return fmt::format("{}", fmt::join(out, "; "));
 }
 
@@ -294,11 +304,16 @@ int TrainAs(const Place& place, const Globals& globals, const TrainOptions& o, R
   if (o.schedule != "step" && (o.step_factor != defaults.step_factor || o.step_count != defaults.step_count)) {
     return ReportUsage(globals, "--step-factor and --step-count need --schedule step");
   }
-  if (o.output.empty()) PrintMessage(globals, "without --output, the trained model is not written");
-  Session session, evaluation;
   SessionOptions options = SessionOptionsOf(globals);
   options.training = o.training;
   options.training->facts = FactsOf(o);
+  Schedule schedule = {o.schedule, o.FirstRate(), o.warmup, o.step_factor, o.step_count, {}};
+  if (const int code = ReadTrainLists(globals, o.lists, &*options.training, &schedule.points)) return code;
+  if ((o.schedule == "table") != !schedule.points.empty()) {
+    return ReportUsage(globals, "--schedule table and --schedule-points need each other");
+  }
+  if (o.output.empty()) PrintMessage(globals, "without --output, the trained model is not written");
+  Session session, evaluation;
   if (Status s = Session::Load(runtime, o.model, options).MoveTo(session); !s.ok()) return Report(globals, s);
   if (Status s = session.Evaluation().MoveTo(evaluation); validates && !s.ok()) return Report(globals, s);
   const size_t arrays = session.input_count() - 1;  // all but the learning rate
@@ -333,7 +348,6 @@ int TrainAs(const Place& place, const Globals& globals, const TrainOptions& o, R
         "token_cross_entropy if it is the last one");
   }
 
-  const Schedule schedule = {o.schedule, o.FirstRate(), o.warmup, o.step_factor, o.step_count};
   Training training = {globals, o, data, session, schedule, writes};
   training.progress.seed = o.seed;
   training.progress.batch = o.batch;
@@ -439,10 +453,16 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--validate-input", o->validation_inputs, "Examples like --input, for the same").IsInput().Repeats();
   app.AddFlag("--strict-labels", o->strict_labels,
               "A label that is not below the number of classes is an error; otherwise it does not count, as negative ones");
-  app.Add("--loss", t.loss,
-          "cross_entropy, token_cross_entropy (the classes are the last dimension), binary_cross_entropy, mse, mae, or "
-          "output: the model computes the loss, without labels")
-      .OneOf({"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae", "output"});
+  std::vector<std::string> losses;
+  for (const LossRow& row : kLosses) losses.emplace_back(row.name);
+  app.Add("--loss", t.loss, LossesText()).OneOf(losses);
+  app.Add("--class-weights", o->lists.class_weights,
+          "Numbers with commas: the weight of each class of a cross-entropy; of binary_cross_entropy, that of the label 1, "
+          "for all "
+          "or for each element of the last dimension")
+      .ValueName("LIST");
+  app.Add("--huber-delta", t.huber_delta, fmt::format("The error at which {} becomes linear", LossNames("huber_delta")))
+      .Between(1e-30, 1e30);
   app.Add("--loss-output", t.loss_output,
           "The output that is compared with the labels, or is the loss; default: the first one")
       .ValueName("NAME");
@@ -458,6 +478,22 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
       .Between(0, 0.9);
   app.Add("--step-factor", o->step_factor, "For --schedule step").Between(0, 1);
   app.Add("--step-count", o->step_count, "For --schedule step").Between(1, 1e6);
+  app.Add("--schedule-points", o->lists.points,
+          "For --schedule table: PART:FACTOR with commas, such as 0:1,0.5:1,1:0.1; between two points, the factor changes "
+          "along a "
+          "line")
+      .ValueName("LIST");
+  app.Add("--group", o->lists.groups,
+          "PATTERN:rate=FACTOR,decay=NUMBER: parameters with another learning rate or weight decay, such as "
+          "'head.*:rate=10' or "
+          "'*.bias:decay=0'; the first group that fits counts")
+      .Repeats()
+      .ValueName("GROUP");
+  app.Add("--average-decay", t.average_decay,
+          "Above 0: averages of the parameters, which keep this part of their value at each update, are validated and "
+          "written in "
+          "place of the parameters")
+      .Between(0, 0.9999999);
   app.Add("--momentum", t.momentum, fmt::format("Momentum of {}", OptimizerNames("momentum"))).Between(0, 0.9999999);
   app.Add("--beta1", t.beta1, fmt::format("Decay of the mean gradient of {}", OptimizerNames("beta1")))
       .Between(0, 0.9999999);

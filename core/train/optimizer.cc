@@ -71,6 +71,16 @@ bool CountsSteps(UpdateRule rule) {
          rule == UpdateRule::kFactored;
 }
 
+constexpr char kAverage[] = ".average";
+
+// Returns the first group whose pattern a name fits, or one that changes nothing.
+ParameterGroup GroupOf(const std::string& name, const TrainingOptions& options) {
+  for (const ParameterGroup& group : options.groups) {
+    if (FitsPattern(name, group.pattern)) return group;
+  }
+  return {};
+}
+
 // Adds the update of one parameter. `w` is the parameter or its wide copy, and `g` its gradient.
 class Update {
  public:
@@ -84,11 +94,20 @@ class Update {
         parameter_(value.parameter),
         w_(b_, MasterOf(value.parameter)),
         rate_(In(shared.rate)),
-        gradient_(Wide(value.gradient)) {}
+        gradient_(Wide(value.gradient)) {
+    const ParameterGroup group = GroupOf(name_, options);
+    if (group.rate != 1) rate_ = rate_ * group.rate;
+    decay_ = group.weight_decay < 0 ? options.weight_decay : group.weight_decay;
+  }
 
   // The gradient in the type of the update, without the scale of the loss. clip() multiplies it.
   const Term& gradient() const { return gradient_; }
   void Clip(const Term& factor) { gradient_ = gradient_ * In(factor.id()); }
+  // Adds the state with the gradient.
+  void KeepGradient() {
+    kept_gradient_ = AddState(graph_, name_ + ".gradient", type_);
+    kept_ = gradient_.id();
+  }
   // Limits each element of the gradient to [-limit, limit].
   void ClipElements(double limit) {
     gradient_ = Binary("Max", Binary("Min", gradient_, b_.Number(limit)), b_.Number(-limit));
@@ -103,6 +122,7 @@ class Update {
   void KeepSum(ValueId is_last) { Write(accumulated_, b_.Where(is_last, b_.Number(0), Term(b_, sum_))); }
 
   void Step(const Optimizer& optimizer, const Corrections& corrections) {
+    if (kept_gradient_ != kNone) Write(kept_gradient_, Term(b_, kept_));
     switch (optimizer.step) {
       case UpdateRule::kMomentum: return Descend(rate_ * MomentumStep(optimizer));
       case UpdateRule::kMoments: return Descend(rate_ * MomentsStep(optimizer, Decayed(gradient_), corrections));
@@ -118,7 +138,7 @@ class Update {
   }
 
  private:
-  Term Decayed(const Term& x) { return o_.weight_decay > 0 ? x + w_ * o_.weight_decay : x; }
+  Term Decayed(const Term& x) { return decay_ > 0 ? x + w_ * decay_ : x; }
   Term MomentumStep(const Optimizer& optimizer) {
     const Term g = Decayed(gradient_);
     if (o_.momentum == 0) return g;
@@ -168,7 +188,7 @@ class Update {
     const Term step = g / Unary("Sqrt", variance);
     const Term size = Binary("Max", Rms(w_), b_.Number(kMinSize));
     const Term rate = size * Binary("Min", rate_, 1 / Unary("Sqrt", t)) / Binary("Max", Rms(step), b_.Number(1));
-    return o_.weight_decay > 0 ? step * rate + w_ * rate_ * o_.weight_decay : step * rate;
+    return decay_ > 0 ? step * rate + w_ * rate_ * decay_ : step * rate;
   }
   // Returns the mean square of the gradient: of a matrix, the product of those of its rows and columns.
   Term FactoredVariance(const Optimizer& optimizer, const Term& squares, const Term& decay) {
@@ -217,6 +237,7 @@ class Update {
   }
   void Descend(const Term& step) {
     const Term moved = w_ - step;
+    if (o_.average_decay > 0) Follow(moved);
     if (o_.inplace_update) {
       const Term change = -step;
       AddUpdate(graph_, "Accumulate", w_.id(),
@@ -229,6 +250,13 @@ class Update {
     AddAssign(graph_, parameter_, b_.CastTo(kept, graph_.value(parameter_).type.dtype).id());
   }
 
+  // Adds the average of the parameter, which begins with its first elements.
+  void Follow(const Term& moved) {
+    const Tensor& first = graph_.value(w_.id()).constant;
+    const Term average(b_, AddFreshConstant(graph_, name_ + kAverage, first));
+    Write(average.id(), average * o_.average_decay + moved * (1 - o_.average_decay));
+  }
+
   Graph& graph_;
   const TrainingOptions& o_;
   const Shared& shared_;
@@ -237,7 +265,8 @@ class Update {
   ExpressionBuilder b_;
   const ValueId parameter_;
   Term w_, rate_, gradient_;
-  ValueId accumulated_ = kNone, sum_ = kNone;
+  double decay_ = 0;
+  ValueId accumulated_ = kNone, sum_ = kNone, kept_gradient_ = kNone, kept_ = kNone;
 };
 
 // Adds the count of the steps whose gradients are summed. Returns a bool: the step is the last of them, which updates.
@@ -276,6 +305,18 @@ void MoveScale(Graph& graph, ExpressionBuilder& b, ValueId scale, ValueId finite
 
 void AddAssign(Graph& graph, ValueId target, ValueId value) { AddUpdate(graph, "Assign", target, value); }
 
+void UseAverage(Graph& graph, ValueId parameter) {
+  Value& value = graph.value(parameter);
+  const std::string name = value.name + kAverage;
+  if (!IsNarrow(value.type.dtype)) {
+    value.name = name;
+    return;
+  }
+  const DType type = value.type.dtype;
+  const ValueId average = AddFreshConstant(graph, name, Widened(value.constant));
+  graph.ReplaceUses(parameter, NodeAdder(graph, name).Cast(average, DType::kF32, type));
+}
+
 ValueId AddLossScale(Graph& graph) {
   return AddFreshConstant(graph, "optimizer.loss_scale", Tensor::Scalar<float>(static_cast<float>(kFirstScale)));
 }
@@ -290,6 +331,7 @@ void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId ra
   for (const TrainedValue& v : values) updates.push_back(std::make_unique<Update>(graph, v, shared, options));
   for (const auto& update : updates) {
     if (options.accumulate > 1) update->Accumulate(options.accumulate);
+    if (options.keep_gradients) update->KeepGradient();
     if (options.clip_value > 0) update->ClipElements(options.clip_value);
   }
   if (scale != kNone || options.clip_norm > 0 || options.on_nan == "skip") {

@@ -23,6 +23,9 @@ struct StepGuards {
 // Adds the nodes that update the parameters and the optimizer's states. A state is named after its parameter. `rate` is the
 // learning rate, a float32 scalar. Requires: `options.optimizer` is a row of mge/optimizers.hpp.
 //
+// With TrainingOptions::average_decay, the state PARAMETER.average follows each parameter, in float32 if that has 16 bits. With
+// keep_gradients, PARAMETER.gradient is the gradient of the last update, before it was clipped.
+//
 // A parameter of 16 bits has a float32 copy, the state `PARAMETER.master`, which is updated. The parameter is its rounding.
 //
 // The gradients are divided by the scale of the loss. If one of them is not finite, the step changes no parameter and no state
@@ -33,6 +36,9 @@ void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId ra
 
 // Adds the factor of the loss, a float32 scalar that begins with 65536: the gradients of float16 are not lost as too small.
 ValueId AddLossScale(Graph& graph);
+
+// Makes a parameter, a constant, the state with its average, in float32 if it has 16 bits.
+void UseAverage(Graph& graph, ValueId parameter);
 
 // Adds a node that writes `value` to the memory of `target`.
 void AddAssign(Graph& graph, ValueId target, ValueId value);

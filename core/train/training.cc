@@ -10,19 +10,20 @@
 #include "core/base/nearest.h"
 #include "core/ops/expression.h"
 #include "core/ops/function_body.h"
+#include "core/ops/gradient.h"
 #include "core/ops/known_values.h"
 #include "core/ops/rewrites/pattern.h"
+#include "core/train/exported.h"
 #include "core/train/inference_form.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
 #include "fmt/format.h"
+#include "mge/losses.hpp"
 #include "mge/optimizers.hpp"
 
 namespace mge {
 namespace {
 
-constexpr std::string_view kLosses[] = {"cross_entropy", "token_cross_entropy", "binary_cross_entropy", "mse", "mae",
-                                        "output"};
 constexpr std::string_view kNanPolicies[] = {"stop", "skip", "continue"};
 
 // A number that some optimizers read.
@@ -65,16 +66,43 @@ absl::Status CheckOptimizer(const TrainingOptions& o) {
   return absl::OkStatus();
 }
 
+// Checks the loss and its options. An option that it does not read must have its default.
+absl::Status CheckLoss(const TrainingOptions& o) {
+  const LossRow* loss = FindLoss(o.loss);
+  if (!loss) return BadOption(fmt::format("there is no loss '{}'", o.loss), "use one of " + LossNames());
+  const std::pair<std::string_view, bool> given[] = {{"label_smoothing", o.label_smoothing != 0},
+                                                     {"class_weights", !o.class_weights.empty()},
+                                                     {"huber_delta", o.huber_delta != TrainingOptions().huber_delta}};
+  for (const auto& [name, is_given] : given) {
+    if (!is_given || ReadsOption(*loss, name)) continue;
+    return BadOption(fmt::format("the loss {} has no {}", o.loss, name),
+                     fmt::format("leave it out, or use a loss that has it: {}", LossNames(name)));
+  }
+  for (size_t i = 0; i < o.class_weights.size(); ++i) {
+    MGE_RETURN_IF_ERROR(CheckNumber(fmt::format("class_weights[{}]", i), o.class_weights[i], 0, 1e30, true));
+  }
+  MGE_RETURN_IF_ERROR(CheckNumber("huber_delta", o.huber_delta, 1e-30, 1e30, true));
+  return CheckNumber("label_smoothing", o.label_smoothing, 0, 1, false);
+}
+
+absl::Status CheckGroups(const TrainingOptions& o) {
+  for (const ParameterGroup& group : o.groups) {
+    MGE_RETURN_IF_ERROR(CheckNumber(fmt::format("the rate of group '{}'", group.pattern), group.rate, 0, 1e30, true));
+    if (group.weight_decay < 0) continue;
+    MGE_RETURN_IF_ERROR(
+        CheckNumber(fmt::format("the weight_decay of group '{}'", group.pattern), group.weight_decay, 0, 1e6, true));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Check(const TrainingOptions& o) {
-  MGE_RETURN_IF_ERROR(CheckChoice("loss", o.loss, kLosses));
+  MGE_RETURN_IF_ERROR(CheckLoss(o));
+  MGE_RETURN_IF_ERROR(CheckGroups(o));
+  MGE_RETURN_IF_ERROR(CheckNumber("average_decay", o.average_decay, 0, 1, false));
   MGE_RETURN_IF_ERROR(CheckChoice("on_nan", o.on_nan, kNanPolicies));
   MGE_RETURN_IF_ERROR(CheckOptimizer(o));
   MGE_RETURN_IF_ERROR(CheckNumber("clip_value", o.clip_value, 0, 1e30, true));
   MGE_RETURN_IF_ERROR(CheckNumber("accumulate", static_cast<double>(o.accumulate), 1, 1e6, true));
-  MGE_RETURN_IF_ERROR(CheckNumber("label_smoothing", o.label_smoothing, 0, 1, false));
-  if (o.label_smoothing > 0 && o.loss != "cross_entropy" && o.loss != "token_cross_entropy") {
-    return BadOption(fmt::format("the loss {} has no label_smoothing", o.loss), "use cross_entropy or token_cross_entropy");
-  }
   return CheckNumber("clip_norm", o.clip_norm, 0, 1e30, true);
 }
 
@@ -95,12 +123,16 @@ absl::Status CheckNewInput(const Graph& graph, std::string_view name, std::strin
   return taken ? BadOption(fmt::format("there is an input '{}' already", name), std::move(fix)) : absl::OkStatus();
 }
 
-// Returns whether a name fits a pattern, in which * stands for any text and ? for any letter.
-bool Fits(std::string_view name, std::string_view pattern) {
-  if (pattern.empty()) return name.empty();
-  if (pattern.front() == '*') return Fits(name, pattern.substr(1)) || (!name.empty() && Fits(name.substr(1), pattern));
-  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
-         Fits(name.substr(1), pattern.substr(1));
+// Checks that each group has a parameter.
+absl::Status CheckGroupNames(const Graph& graph, std::span<const TrainedValue> trained, const TrainingOptions& options) {
+  std::vector<std::string> names;
+  for (const TrainedValue& t : trained) names.push_back(graph.value(t.parameter).name);
+  for (const ParameterGroup& group : options.groups) {
+    if (std::ranges::any_of(names, [&](const std::string& n) { return FitsPattern(n, group.pattern); })) continue;
+    return BadOption(fmt::format("no parameter has a name like '{}', that of a group", group.pattern),
+                     DidYouMeanOr(Nearest(group.pattern, names), ""));
+  }
+  return absl::OkStatus();
 }
 
 // Returns the initializers that can be trained.
@@ -113,14 +145,40 @@ absl::StatusOr<std::vector<ValueId>> Trainable(const Graph& graph, const std::ve
       continue;
     if (!kFloating.Contains(value.constant.dtype())) continue;
     names.push_back(value.name);
-    if (std::ranges::none_of(frozen, [&](const std::string& f) { return Fits(value.name, f); })) out.push_back(v);
+    if (std::ranges::none_of(frozen, [&](const std::string& f) { return FitsPattern(value.name, f); })) out.push_back(v);
   }
   for (const std::string& name : frozen) {
-    if (std::ranges::any_of(names, [&](const std::string& n) { return Fits(n, name); })) continue;
+    if (std::ranges::any_of(names, [&](const std::string& n) { return FitsPattern(n, name); })) continue;
     return BadOption(fmt::format("the model has no parameter '{}' that could be frozen", name),
                      DidYouMeanOr(Nearest(name, names), ""));
   }
   return out;
+}
+
+// Makes the averages of the parameters, states of the training, its parameters.
+absl::Status UseAverages(Graph& graph, const TrainingOptions& options) {
+  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> parameters, Trainable(graph, options.frozen));
+  for (ValueId v : parameters) UseAverage(graph, v);
+  return absl::OkStatus();
+}
+
+// Returns, by value, whether the output depends on it by other ways than settings of operators (IsFixedInput).
+std::vector<bool> ReachedWithoutSettings(const Graph& graph, ValueId output) {
+  std::vector<bool> reached(static_cast<size_t>(graph.value_count()), false);
+  std::vector<ValueId> open = {output};
+  while (!open.empty()) {
+    const ValueId v = open.back();
+    open.pop_back();
+    if (v == kNone || reached[static_cast<size_t>(v)]) continue;
+    reached[static_cast<size_t>(v)] = true;
+    if (graph.value(v).producer == kNone) continue;
+    const Node& node = graph.node(graph.value(v).producer);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!IsFixedInput(*node.def, i)) open.push_back(node.inputs[i]);
+    }
+    open.insert(open.end(), node.captures.begin(), node.captures.end());
+  }
+  return reached;
 }
 
 // Replaces each If by a branch if its condition follows from shapes, as exporters write it. Other bodies have no gradient.
@@ -281,6 +339,15 @@ absl::Status SumLossAndGradients(Graph& graph, const SumOverReplicas& sum, const
 
 }  // namespace
 
+bool FitsPattern(std::string_view name, std::string_view pattern) {
+  if (pattern.empty()) return name.empty();
+  if (pattern.front() == '*') {
+    return FitsPattern(name, pattern.substr(1)) || (!name.empty() && FitsPattern(name.substr(1), pattern));
+  }
+  return !name.empty() && (pattern.front() == '?' || pattern.front() == name.front()) &&
+         FitsPattern(name.substr(1), pattern.substr(1));
+}
+
 absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options,
                                                           const SumOverReplicas& sum_over_replicas) {
   MGE_RETURN_IF_ERROR(Check(options));
@@ -289,6 +356,9 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
   // Before functions are expanded: constants of their bodies are no parameters.
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
+  MGE_ASSIGN_OR_RETURN(const ValueId compared, FindOutput(graph, options.loss_output));
+  const std::vector<bool> reached = ReachedWithoutSettings(graph, compared);
+  std::erase_if(candidates, [&](ValueId v) { return !reached[static_cast<size_t>(v)] || IsExportedNumber(model, v); });
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   MGE_ASSIGN_OR_RETURN(ModelLoss added, AddModelLoss(model, options));
   LossParts& parts = added.parts;
@@ -332,6 +402,7 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
     MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, sum_over_replicas, parts, loss, trained));
     if (options.loss == "output") std::ranges::replace(graph.outputs(), added.output, loss);
   }
+  MGE_RETURN_IF_ERROR(CheckGroupNames(graph, trained, options));
   const ValueId finite = options.on_nan == "continue" ? kNone : AddFinite(graph, loss);
   UpdateStatistics(graph, statistics, finite);
   AddOptimizer(graph, trained, rate, {.loss_scale = scale, .finite_loss = finite}, options);
@@ -348,7 +419,10 @@ absl::Status MakeEvaluation(onnx::Model& model, const TrainingOptions& options, 
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
-  if (inference_form) MakeInferenceForm(graph);
+  if (inference_form) {
+    if (options.average_decay > 0) MGE_RETURN_IF_ERROR(UseAverages(graph, options));
+    MakeInferenceForm(graph);
+  }
   MGE_ASSIGN_OR_RETURN(const ModelLoss added, AddModelLoss(model, options));
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   AddLossOutput(model, added.whole == kNone ? AddMean(graph, added.parts) : added.whole);

@@ -20,20 +20,32 @@
 
 namespace mge {
 
+// Parameters that are updated otherwise than the others.
+struct ParameterGroup {
+  std::string pattern;       // of their names, in which * and ? stand for any text or letter
+  double rate = 1;           // factor of the learning rate, not negative
+  double weight_decay = -1;  // negative: that of the options
+};
+
 struct TrainingOptions {
-  std::string loss = "cross_entropy";  // see mge_training_options
-  std::string loss_output = {};        // the output that is compared with the labels; empty: the first one
-  std::string labels_name = "labels";  // of the input with the labels
-  std::string optimizer = "sgd";       // a row of mge/optimizers.hpp, which says which of these numbers it reads
-  double momentum = 0;                 // in [0, 1)
-  double beta1 = 0.9, beta2 = 0.999;   // in [0, 1)
-  double epsilon = 1e-8;               // in [0, 1]
-  double weight_decay = 0;             // Optimizer::decay
-  std::string on_nan = "stop";         // "stop", "skip" or "continue"; see mge_training_options
-  double clip_value = 0;               // limit of each element of the gradients; 0: no limit
-  int64_t accumulate = 1;              // steps whose gradients are summed before an update
-  double label_smoothing = 0;          // in [0, 1): the part of each label that is spread over all classes
-  double clip_norm = 0;                // limit of the Euclidean norm of all gradients together; 0: no limit
+  std::string loss = "cross_entropy";      // see mge_training_options
+  std::string loss_output = {};            // the output that is compared with the labels; empty: the first one
+  std::string labels_name = "labels";      // of the input with the labels
+  std::string optimizer = "sgd";           // a row of mge/optimizers.hpp, which says which of these numbers it reads
+  double momentum = 0;                     // in [0, 1)
+  double beta1 = 0.9, beta2 = 0.999;       // in [0, 1)
+  double epsilon = 1e-8;                   // in [0, 1]
+  double weight_decay = 0;                 // Optimizer::decay
+  std::string on_nan = "stop";             // "stop", "skip" or "continue"; see mge_training_options
+  double clip_value = 0;                   // limit of each element of the gradients; 0: no limit
+  int64_t accumulate = 1;                  // steps whose gradients are summed before an update
+  double label_smoothing = 0;              // in [0, 1): the part of each label that is spread over all classes
+  std::vector<double> class_weights = {};  // mge_training_options::class_weights
+  double huber_delta = 1;                  // above 0: the error at which the loss "huber" becomes linear
+  std::vector<ParameterGroup> groups = {};
+  double average_decay = 0;     // in [0, 1): mge_training_options::average_decay; 0: no averages
+  bool keep_gradients = false;  // the states NAME.gradient
+  double clip_norm = 0;         // limit of the Euclidean norm of all gradients together; 0: no limit
   std::vector<std::string> frozen =
       {};                       // initializers that keep their values: names, in which * and ? stand for any text or letter
   bool mirror = false;          // GradientOptions::mirror
@@ -44,6 +56,9 @@ struct TrainingOptions {
 
 inline constexpr std::string_view kLearningRate = "learning_rate";
 inline constexpr std::string_view kExamples = "replica.examples";
+
+// Returns whether a name fits a pattern, in which * stands for any text and ? for any letter.
+bool FitsPattern(std::string_view name, std::string_view pattern);
 
 // Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order.
 using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;

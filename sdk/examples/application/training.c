@@ -27,7 +27,10 @@ int main(int argc, char** argv) {
   check(mge_tensor_read(argv[2], &inputs[0]));
   check(mge_tensor_read(argv[3], &inputs[1]));
   check(mge_tensor_create(MGE_DTYPE_F32, NULL, 0, &inputs[2]));
-  *(float*)mge_tensor_data(inputs[2]) = 0.001f;
+  mge_schedule schedule; /* the learning rate falls along half a wave */
+  mge_schedule_init(&schedule);
+  schedule.name = "cosine";
+  schedule.rate = 0.002;
 
   /* Each process computes a part of every batch. Other rows of its inputs are not read. */
   int64_t begin = 0, part = 0;
@@ -49,6 +52,9 @@ int main(int argc, char** argv) {
   float first = 0, least = 0;
   for (int step = 0; step < kSteps; ++step) {
     mge_tensor* loss = NULL;
+    double rate = 0;
+    check(mge_schedule_rate(&schedule, (double)step / kSteps, &rate));
+    *(float*)mge_tensor_data(inputs[2]) = (float)rate;
     check(mge_session_run(session, inputs, 3, &loss, 1, &run, NULL));
     const float now = *(const float*)mge_tensor_data(loss);
     mge_tensor_release(loss);

@@ -286,7 +286,8 @@ MGE_API MGE_NODISCARD mge_status* mge_tensor_map(mge_tensor* tensor, void** out)
 struct DLManagedTensorVersioned;
 MGE_API MGE_NODISCARD mge_status* mge_tensor_to_dlpack(const mge_tensor* tensor, struct DLManagedTensorVersioned** out);
 /* Takes ownership of `managed`, except on failure. It must be dense and row-major, and ready (mge_run_fence_of_stream). `device`
- * names the device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag. */
+ * names the device that holds the memory; NULL: host memory, and then `runtime` may be NULL. Keeps the read-only flag.
+ * In host memory, a tensor with other strides is copied, and `managed` is released at once. */
 MGE_API MGE_NODISCARD mge_status* mge_tensor_from_dlpack(mge_runtime* runtime, const char* device,
                                                          struct DLManagedTensorVersioned* managed, mge_tensor** out);
 /* The same with the struct of DLPack before version 1, which cannot say that a tensor must not be written: such tensors fail
@@ -311,6 +312,13 @@ MGE_API MGE_NODISCARD mge_status* mge_value_table(const mge_tensor* value, mge_t
 
 /* ---------------------------------------------------------------- sessions */
 
+/* Parameters that a training updates otherwise than the others: those whose names fit the pattern. */
+typedef struct mge_parameter_group {
+  const char* pattern; /* * stands for any text, ? for any letter */
+  double rate;         /* factor of the learning rate */
+  double weight_decay; /* negative: that of the options */
+} mge_parameter_group;
+
 /* Options that make a session train its model; see mge_session_options. mge_training_options_init sets the defaults, and every
  * number means itself. NULL stands for the default. */
 typedef struct mge_training_options {
@@ -318,8 +326,10 @@ typedef struct mge_training_options {
   /* "cross_entropy" (default): softmax cross-entropy of scores [N,C,...] and class numbers [N,...]; labels that are no numbers
    * of classes, such as -1, do not count. The classes may be another dimension than the second: the labels lack it. If several
    * fit, it is the first of them. "token_cross_entropy": the classes are the last dimension. "binary_cross_entropy": of scores
-   * and probabilities. "mse", "mae": mean squared or absolute error. "output": the model computes its loss, so that there are
-   * no labels. */
+   * and probabilities. "kl_divergence": the relative entropy of probabilities [N,C,...] from scores, or from their logarithms, along
+   * the dimension of the model's Softmax or LogSoftmax, else the last one; the mean over all others. "mse", "mae": mean squared or
+   * absolute error. "huber": half the squared error up to huber_delta, and linear beyond. "output": the model computes its loss, so
+   * that there are no labels. */
   const char* loss;
   const char* loss_output;   /* the output that is compared with the labels, or is the loss; default: the first one */
   const char* labels_name;   /* the input of the labels, a name that the model does not use; default: "labels" */
@@ -352,6 +362,20 @@ typedef struct mge_training_options {
   /* Lines "name: value" that must be equal in all processes of a training, such as "seed: 7", beside the model and these options.
    * If a line differs, the creation of the session fails with E0102, which names it. NULL, the default: none */
   const char* facts;
+  /* Of a cross-entropy: the weight of each class, whose mean is weighted. Of "binary_cross_entropy": factors of the part of the
+   * label 1, one for all or one for each element of the last dimension. NULL: 1. */
+  const double* class_weights;
+  size_t class_weight_count;
+  double huber_delta; /* 0, the default: 1 */
+  /* A parameter belongs to the first group whose pattern it fits. A pattern that no parameter fits is an error. */
+  const mge_parameter_group* groups;
+  size_t group_count;
+  /* In [0, 1). Above 0: the states "NAME.average" follow the parameters, average = average_decay * average + (1 - average_decay)
+   * * parameter after each update. Evaluations and saved models use them in place of the parameters. Default: 0 */
+  double average_decay;
+  int32_t
+      keep_gradients; /* 1: the state "NAME.gradient" of each parameter has the gradient of the last update, not clipped */
+  int32_t reserved2;
 } mge_training_options;
 static inline void mge_training_options_init(mge_training_options* options) {
   MGE_CLEAR_(options);
@@ -359,6 +383,26 @@ static inline void mge_training_options_init(mge_training_options* options) {
   options->beta2 = 0.999;
   options->epsilon = 1e-8;
 }
+
+/* A learning rate that depends on how far a training is; `mge train --help` lists the kinds. mge_schedule_init sets the defaults. */
+typedef struct mge_schedule {
+  size_t struct_size;
+  const char* name;     /* default: "constant" */
+  double rate;          /* the learning rate that the schedule changes. Default: 0.01 */
+  double warmup;        /* in [0, 1): the part of the training in which the rate rises from 0 along a line. Default: 0 */
+  double step_factor;   /* of "step". Default: 0.1 */
+  int64_t step_count;   /* of "step". Default: 2 */
+  const double* points; /* of "table": pairs of a part of the training and a factor of the rate; the parts rise */
+  size_t point_count;   /* pairs */
+} mge_schedule;
+static inline void mge_schedule_init(mge_schedule* schedule) {
+  MGE_CLEAR_(schedule);
+  schedule->rate = 0.01;
+  schedule->step_factor = 0.1;
+  schedule->step_count = 2;
+}
+/* Sets *rate to the learning rate at a part of the training, from 0 to 1. Fails with E0307 for an unknown name or a bad number. */
+MGE_API MGE_NODISCARD mge_status* mge_schedule_rate(const mge_schedule* schedule, double part, double* rate);
 
 /* Options of a session. The strings are used only during the call. */
 typedef struct mge_session_options {
@@ -382,7 +426,8 @@ typedef struct mge_session_options {
   /* Not NULL: each run is a training step. It computes the loss of a batch and its gradients, and updates the parameters, which
    * stay in the session: every floating initializer with dimensions that the loss depends on. The inputs are those
    * of the model, then the labels (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
-   * the loss, then those of the model. Runs of the session follow one another. */
+   * the loss, then those of the model. Inputs in host memory of another floating or integer type are converted. Runs of the session
+   * follow one another. */
   const mge_training_options* training;
   /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
   const char* data_folder;

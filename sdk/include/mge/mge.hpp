@@ -84,6 +84,13 @@ class RunControl : public internal::Owner<mge_run_control, mge_run_control_relea
   }
 };
 
+// Parameters that a training updates otherwise than the others; see mge_parameter_group.
+struct ParameterGroup {
+  std::string pattern;
+  double rate = 1;
+  double weight_decay = -1;
+};
+
 // Options of a training; see mge_training_options.
 struct TrainingOptions {
   std::string loss = "cross_entropy";
@@ -97,6 +104,11 @@ struct TrainingOptions {
   std::string on_nan = "stop";
   double clip_value = 0, label_smoothing = 0;
   int64_t accumulate = 1;
+  std::vector<double> class_weights = {};
+  double huber_delta = 1;
+  std::vector<ParameterGroup> groups = {};
+  double average_decay = 0;
+  bool keep_gradients = false;
 };
 
 // Options of a session; see mge_session_options.
@@ -469,6 +481,15 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
     training.clip_value = t.clip_value;
     training.label_smoothing = t.label_smoothing;
     training.accumulate = t.accumulate;
+    training.class_weights = t.class_weights.data();
+    training.class_weight_count = t.class_weights.size();
+    training.huber_delta = t.huber_delta;
+    std::vector<mge_parameter_group> groups;
+    for (const ParameterGroup& group : t.groups) groups.push_back({group.pattern.c_str(), group.rate, group.weight_decay});
+    training.groups = groups.data();
+    training.group_count = groups.size();
+    training.average_decay = t.average_decay;
+    training.keep_gradients = t.keep_gradients;
     if (options.training) o.training = &training;
     return internal::Take<Session>([&](mge_session** session) { return make(&o, session); });
   }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 namespace mge {
 
@@ -20,16 +21,23 @@ inline constexpr ScheduleRow kSchedules[] = {
     {"cosine", "falls to 0 along half a wave"},
     {"linear", "falls to 0 along a line"},
     {"step", "is multiplied by a factor (step_factor) a number of times (step_count) at equal distances"},
+    {"table", "is multiplied by factors between points (points)"},
     {"one_cycle", "rises from 1/25 of the rate along half a wave for 0.3 of the training, then falls to 1/10000 of that"},
+};
+
+// A point of a table: from this part of the training on, the factor changes to that of the next point along a line.
+struct SchedulePoint {
+  double part, factor;
 };
 
 // A learning rate that depends on how far a training is.
 struct Schedule {
-  std::string_view name = "constant";  // of a row
-  double rate = 0.01;                  // the learning rate that the schedule changes
-  double warmup = 0;                   // in [0, 1): the part of the training in which it rises from 0 along a line
-  double step_factor = 0.1;            // for "step"
-  int64_t step_count = 2;              // for "step"
+  std::string_view name = "constant";      // of a row
+  double rate = 0.01;                      // the learning rate that the schedule changes
+  double warmup = 0;                       // in [0, 1): the part of the training in which it rises from 0 along a line
+  double step_factor = 0.1;                // for "step"
+  int64_t step_count = 2;                  // for "step"
+  std::vector<SchedulePoint> points = {};  // for "table": with rising parts, at least one
 
   // Returns the rate at a part of the training from 0 to 1. An unknown name is like "constant".
   double At(double part) const {
@@ -41,6 +49,7 @@ struct Schedule {
       const double steps = std::floor(rest * static_cast<double>(step_count + 1));
       return rate * std::pow(step_factor, std::min(steps, static_cast<double>(step_count)));
     }
+    if (name == "table") return rate * FactorAt(rest);
     if (name == "one_cycle") {
       constexpr double kRise = 0.3, kFirst = 1.0 / 25, kLast = kFirst / 1e4;
       return rest < kRise ? Wave(rate * kFirst, rate, rest / kRise) : Wave(rate, rate * kLast, (rest - kRise) / (1 - kRise));
@@ -49,6 +58,15 @@ struct Schedule {
   }
 
  private:
+  double FactorAt(double part) const {
+    for (size_t i = 0; i < points.size(); ++i) {
+      if (part > points[i].part) continue;
+      if (i == 0) return points[0].factor;
+      const SchedulePoint &a = points[i - 1], &b = points[i];
+      return b.part > a.part ? a.factor + (b.factor - a.factor) * (part - a.part) / (b.part - a.part) : b.factor;
+    }
+    return points.empty() ? 1 : points.back().factor;
+  }
   // Returns a value on half a wave from `from` to `to`.
   static double Wave(double from, double to, double part) {
     constexpr double kPi = 3.14159265358979323846;

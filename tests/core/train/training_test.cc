@@ -151,9 +151,10 @@ TEST(TrainingStep, RefusesModelsThatCannotBeTrained) {
               HasSubstr("'y' cannot be a loss"));
   EXPECT_THAT(ErrorOf("input x : float32[3]\nconst w = float32[3]<1>\ny = Add(x, w)\noutput y\n", {}),
               HasSubstr("scores have the dimensions [N,C,...]"));
-  EXPECT_THAT(ErrorOf("input x : float32[3,3]\nconst w = float32[3,3]<1>\np = Add(x, w)\nd = Det(p) as \"det\"\noutput d\n",
+  EXPECT_THAT(ErrorOf("input x : float32[1,1,3]\nconst w = float32[1,1,3]<1>\np = Add(x, w)\nd = LpPool(p) "
+                      "{kernel_shape=[3]} as \"pool\"\noutput d\n",
                       {.loss = "output"}),
-              AllOf(HasSubstr("operator Det has no gradient"), HasSubstr("node 'det'")));
+              AllOf(HasSubstr("operator LpPool has no gradient"), HasSubstr("node 'pool'")));
 }
 
 }  // namespace
