@@ -5,7 +5,7 @@
     session = mge.Session("model.onnx", device="gpu0,cpu0")
     result = session.run(image=array)["probabilities"]
 """
-from . import context, data, distributed, eager, plugins
+from . import context, data, distributed, eager, plugins, schedules
 from ._native import lib, text
 from .context import Context, cpu, cpu_pinned, current_context, gpu, gpu_memory_info, num_gpus
 from .errors import (CancelledError, ClosedError, DeviceError, Error, FileError, InvalidError, OutOfMemoryError,
@@ -24,4 +24,4 @@ __all__ = ["CancelledError", "ClosedError", "Context", "Device", "DeviceError", 
            "Generator", "InvalidError", "MapSequence", "MemoryUse", "OutOfMemoryError", "Profile", "RunControl", "Runtime", "Sampling", "Session",
            "States", "Tensor", "TimeLimitError", "Trainer", "UnsupportedError", "UsageError", "Value", "context", "cpu",
            "cpu_pinned", "current_context", "data", "default_runtime", "devices", "distributed", "eager", "gpu", "gpu_memory_info",
-           "num_gpus", "plugins", "run", "set_default_device", "set_execution_strategy"]
+           "num_gpus", "plugins", "run", "schedules", "set_default_device", "set_execution_strategy"]

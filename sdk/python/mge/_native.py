@@ -74,13 +74,26 @@ class RuntimeOptions(_Options):
                 ("log_state", c.c_void_p), ("log_release", c.c_void_p), ("log_inbox", c.c_void_p)]
 
 
+class ParameterGroup(c.Structure):
+    _fields_ = [("pattern", c.c_char_p), ("rate", c.c_double), ("weight_decay", c.c_double)]
+
+
 class TrainingOptions(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("loss", c.c_char_p), ("loss_output", c.c_char_p), ("labels_name", c.c_char_p),
                 ("optimizer", c.c_char_p), ("momentum", c.c_double), ("beta1", c.c_double), ("beta2", c.c_double),
                 ("epsilon", c.c_double), ("weight_decay", c.c_double), ("clip_norm", c.c_double), ("frozen", _Texts),
                 ("frozen_count", c.c_size_t),
                 ("data_parallel", c.c_int32), ("reserved", c.c_int32), ("on_nan", c.c_char_p),
-                ("clip_value", c.c_double), ("label_smoothing", c.c_double), ("accumulate", c.c_int64), ("facts", c.c_char_p)]
+                ("clip_value", c.c_double), ("label_smoothing", c.c_double), ("accumulate", c.c_int64), ("facts", c.c_char_p),
+                ("class_weights", c.POINTER(c.c_double)), ("class_weight_count", c.c_size_t), ("huber_delta", c.c_double),
+                ("groups", c.POINTER(ParameterGroup)), ("group_count", c.c_size_t), ("average_decay", c.c_double),
+                ("keep_gradients", c.c_int32), ("reserved2", c.c_int32)]
+
+
+class Schedule(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("name", c.c_char_p), ("rate", c.c_double), ("warmup", c.c_double),
+                ("step_factor", c.c_double), ("step_count", c.c_int64), ("points", c.POINTER(c.c_double)),
+                ("point_count", c.c_size_t)]
 
 
 class SessionOptions(_Options):
@@ -209,6 +222,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "session_read_input": [_p, _size, _s, _out], "session_read_output": [_p, _size, _s, _out],
         "session_read_state": [_p, _s, _out], "session_write_state": [_p, _s, _p], "session_save": [_p, _s], "session_save_for_inference": [_p, _s],
         "session_save_checkpoint": [_p, _s, _s], "session_load_checkpoint": [_p, _s, _out], "session_evaluation": [_p, _out],
+        "schedule_rate": [c.POINTER(Schedule), _f64, c.POINTER(_f64)],
         "session_input": [_p, _size, c.POINTER(ValueFacts)], "session_output": [_p, _size, c.POINTER(ValueFacts)],
         "session_plan": [_p, _out, _size, _s, _i32, _out], "session_report": [_p, _s, _out],
         "session_memory": [_p, c.POINTER(MemoryFacts)],

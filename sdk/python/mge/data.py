@@ -12,7 +12,9 @@ pipe, which copies it.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
+import itertools
 import mmap
 import multiprocessing
 import os
@@ -30,7 +32,7 @@ import weakref
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import connection, reduction
-from typing import Any, Callable, Iterator, NoReturn, Protocol, Sequence
+from typing import Any, Callable, Iterable, Iterator, NoReturn, Protocol, Sequence
 
 import numpy as np
 
@@ -47,6 +49,72 @@ class Dataset(Protocol):
     def __len__(self) -> int: ...
 
     def __getitem__(self, index: int) -> Any: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerInfo:
+    """The worker process of a loader in which the code runs, so that an iterable data set can give each worker a part."""
+
+    id: int
+    count: int
+    seed: int
+
+
+_worker_info: WorkerInfo | None = None
+
+
+def worker_info() -> WorkerInfo | None:
+    """Returns the facts of this worker process, or None in the program's own."""
+    return _worker_info
+
+
+class SequentialSampler:
+    """The indices of a data set in order."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._size = len(dataset)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self._size))
+
+
+class RandomSampler:
+    """Indices of a data set in random order, another one in each iteration. `count`: how many; by default, each one once.
+    `replacement`: an index may come more than once."""
+
+    def __init__(self, dataset: Dataset, *, replacement: bool = False, count: int | None = None, seed: int | None = None) -> None:
+        self._size, self._count, self._replacement = len(dataset), len(dataset) if count is None else count, replacement
+        if not replacement and self._count > self._size:
+            raise UsageError(f"count is {count}, and the data set has {self._size} items; use replacement=True")
+        self._random = np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        if self._replacement:
+            return iter(self._random.integers(self._size, size=self._count).tolist())
+        return iter(self._random.permutation(self._size)[:self._count].tolist())
+
+
+class WeightedSampler:
+    """`count` random indices, each as often as its weight says; they may come more than once."""
+
+    def __init__(self, weights: Sequence[float], count: int, *, seed: int | None = None) -> None:
+        self._parts = np.asarray(weights, np.float64)
+        if self._parts.ndim != 1 or not (self._parts >= 0).all() or not 0 < self._parts.sum() < float("inf"):
+            raise UsageError("the weights must be a list of numbers that are not negative, with a sum above 0")
+        self._parts = self._parts / self._parts.sum()
+        self._count, self._random = count, np.random.default_rng(seed)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._random.choice(len(self._parts), self._count, p=self._parts).tolist())
 
 
 class ArrayDataset:
@@ -86,10 +154,27 @@ class DataLoader:
     def __init__(self, dataset: Dataset, batch_size: int = 1, *, shuffle: bool = False, drop_last: bool = False,
                  workers: int = 0, prefetch: int = 2, seed: int | None = None,
                  collate: Callable[[Sequence[Any]], Any] = stack, start_method: str | None = None,
+                 sampler: Iterable[int] | None = None, batch_sampler: Iterable[Sequence[int]] | None = None,
+                 timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None, persistent_workers: bool = False,
                  runtime: Runtime | None = None) -> None:
         """`drop_last` leaves out a last batch that is smaller. `workers`: processes that make batches; 0 makes them in the
         program's own. `prefetch`: batches that each of them makes in advance. The same `seed` gives the same order in the same
-        epoch. `start_method` is that of multiprocessing; None is Python's default. `runtime` has the settings data.*."""
+        epoch. `start_method` is that of multiprocessing; None is Python's default. `sampler`: the indices of an epoch, in place of
+        `shuffle`; `batch_sampler`: those of each batch. `timeout`: seconds to wait for a batch of the workers; 0: no limit.
+        `worker_init_fn(id)` is called at the start of each worker. `persistent_workers`: the workers stay from epoch to epoch, until
+        close() or the end of the loader. `runtime` has the settings data.*. The data set may also be iterable without indices; the
+        items of each worker's copy then follow one another, and worker_info() tells a copy which part is its own."""
+        self._iterable = not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
+        if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
+            raise UsageError("the data set is iterable and has no indices; leave out shuffle, sampler and batch_sampler")
+        if batch_sampler is not None and (shuffle or sampler is not None or drop_last or batch_size != 1):
+            raise UsageError("batch_sampler chooses the batches; leave out batch_size, shuffle, sampler and drop_last")
+        if sampler is not None and shuffle:
+            raise UsageError("sampler chooses the order; leave out shuffle")
+        if workers == 0 and (timeout or worker_init_fn is not None or persistent_workers):
+            raise UsageError("timeout, worker_init_fn and persistent_workers need workers")
+        if timeout < 0:
+            raise UsageError(f"timeout is {timeout}; it must not be negative")
         for name, value, least in (("batch_size", batch_size, 1), ("workers", workers, 0), ("prefetch", prefetch, 1)):
             if value < least:
                 raise UsageError(f"{name} is {value}; it must be at least {least}")
@@ -98,20 +183,54 @@ class DataLoader:
         self.epoch = 0  # the number of the next one
         self._seed = random.getrandbits(63) if seed is None else seed
         self._start_method, self._runtime = start_method, runtime
+        self.sampler, self.batch_sampler, self.timeout = sampler, batch_sampler, timeout
+        self.worker_init_fn, self.persistent_workers = worker_init_fn, persistent_workers
+        self._kept: _Workers | None = None  # idle workers
 
     def __len__(self) -> int:
-        whole, rest = divmod(len(self.dataset), self.batch_size)
+        if self.batch_sampler is not None:
+            return len(self.batch_sampler)  # type: ignore[arg-type]
+        source: Any = self.dataset if self.sampler is None else self.sampler
+        whole, rest = divmod(len(source), self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Iterator[Any]:
-        order = np.arange(len(self.dataset))
         seed, self.epoch = self._seed + self.epoch, self.epoch + 1
-        if self.shuffle:
-            np.random.default_rng(seed).shuffle(order)
-        batches = [order[i * self.batch_size:(i + 1) * self.batch_size].tolist() for i in range(len(self))]
+        if self._iterable:
+            if self.workers == 0:
+                return (self.collate(items) for items in _groups_of(self.dataset, self.batch_size, self.drop_last))
+            return _in_workers(self, itertools.repeat(self.epoch), seed)
+        batches = self._batches(seed)
         if self.workers == 0:
             return (self.collate([self.dataset[i] for i in batch]) for batch in batches)
         return _in_workers(self, batches, seed)
+
+    def _batches(self, seed: int) -> Iterator[Sequence[int]]:
+        """Yields the indices of each batch."""
+        if self.batch_sampler is not None:
+            yield from self.batch_sampler
+            return
+        order: Any = self.sampler
+        if order is None:
+            order = np.arange(len(self.dataset))
+            if self.shuffle:
+                np.random.default_rng(seed).shuffle(order)
+            order = order.tolist()
+        yield from _groups_of(order, self.batch_size, self.drop_last)
+
+    def close(self) -> None:
+        """Ends persistent workers. A later iteration starts new ones."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.close()
+
+
+def _groups_of(items: Iterable[Any], size: int, drop_last: bool) -> Iterator[list[Any]]:
+    """Yields lists of `size` items."""
+    rest = iter(items)
+    while group := list(itertools.islice(rest, size)):
+        if len(group) == size or not drop_last:
+            yield group
 
 
 # ---- batches through shared memory
@@ -184,8 +303,21 @@ def _shared_batch(pipe: Any, message: bytes, places: Sequence[tuple[int, int]], 
 # ---- worker processes
 
 
-def _work(dataset: Dataset, collate: Callable[[Sequence[Any]], Any], pipe: Any, room: _Room, seed: int, threads: int) -> None:
+@dataclasses.dataclass
+class _Job:
+    """What a worker does."""
+
+    dataset: Any
+    collate: Callable[[Sequence[Any]], Any]
+    init: Callable[[int], None] | None
+    info: WorkerInfo
+    groups: tuple[int, bool]  # of an iterable data set: the size of a batch, and whether a smaller one is left out
+
+
+def _work(job: _Job, pipe: Any, room: _Room, threads: int) -> None:
     """Makes the batches that are asked for, until the pipe is closed."""
+    global _worker_info
+    _worker_info, seed = job.info, job.info.seed
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the program, which ends its workers
     random.seed(seed)
     np.random.seed(seed % (1 << 32))
@@ -193,10 +325,26 @@ def _work(dataset: Dataset, collate: Callable[[Sequence[Any]], Any], pipe: Any, 
         sys.modules["cv2"].setNumThreads(threads)
     with ThreadPoolExecutor(max(threads, 1)) as pool, contextlib.suppress(EOFError, ConnectionError):
         load = pool.map if threads else map
+        epoch, groups = -1, iter(())  # of an iterable data set
+        if job.init is not None:
+            try:
+                job.init(job.info.id)
+            except Exception as error:  # the program gets it in place of the first batch
+                _send_error(pipe, pipe.recv()[0], error)
+                return
         while True:
             number, indices = pipe.recv()
             try:
-                _send_batch(pipe, number, collate(list(load(dataset.__getitem__, indices))), room)
+                if isinstance(indices, int):
+                    if epoch != indices:
+                        epoch, groups = indices, _groups_of(job.dataset, *job.groups)
+                    items = next(groups, None)
+                    if items is None:
+                        pipe.send((number, "end", None, None))
+                        continue
+                else:
+                    items = list(load(job.dataset.__getitem__, indices))
+                _send_batch(pipe, number, job.collate(items), room)
             except Exception as error:  # the program gets it in place of the batch
                 _send_error(pipe, number, error)
 
@@ -224,8 +372,12 @@ class _Failure:
         self.error, self.trace = error, trace
 
 
+class _End:
+    """In place of a batch: the worker's copy of an iterable data set has no more items."""
+
+
 class _Workers:
-    """The processes of one iteration, each with a pipe."""
+    """The processes of a loader, each with a pipe."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
         runtime = loader._runtime or default_runtime()
@@ -235,17 +387,20 @@ class _Workers:
         self.pipes: list[Any] = []
         self.processes: list[Any] = []
         self._warned = False
+        self._timeout = loader.timeout or None
+        self._end = weakref.finalize(self, _end_processes, self.pipes, self.processes)
         for i in range(loader.workers):
             mine, theirs = multiprocessing.Pipe()
             process = context.Process(target=_start, daemon=True, args=(
-                self.pipes + [mine] if context.get_start_method() == "fork" else [], loader.dataset, loader.collate, theirs,
-                self.room, seed + i, threads))
+                self.pipes + [mine] if context.get_start_method() == "fork" else [],
+                _Job(loader.dataset, loader.collate, loader.worker_init_fn, WorkerInfo(i, loader.workers, seed + i),
+                     (loader.batch_size, loader.drop_last)), theirs, self.room, threads))
             process.start()
             theirs.close()
             self.pipes.append(mine)
             self.processes.append(process)
 
-    def ask(self, worker: int, number: int, indices: Sequence[int]) -> None:
+    def ask(self, worker: int, number: int, indices: Sequence[int] | int) -> None:
         try:
             self.pipes[worker].send((number, indices))
         except OSError:
@@ -253,7 +408,10 @@ class _Workers:
 
     def receive(self) -> tuple[int, int, Any]:
         """Waits for a batch. Returns its worker, its number, and the batch or a _Failure."""
-        pipe: Any = connection.wait(self.pipes)[0]
+        ready = connection.wait(self.pipes, self._timeout)
+        if not ready:
+            raise RuntimeError(f"no worker process of the data loader has made a batch within {self._timeout} seconds (timeout)")
+        pipe: Any = ready[0]
         worker = self.pipes.index(pipe)
         try:
             number, kind, content, more = pipe.recv()
@@ -261,6 +419,8 @@ class _Workers:
                 return worker, number, _shared_batch(pipe, content, more, self.room)
         except (EOFError, ConnectionError):
             self._raise_end(worker)
+        if kind == "end":
+            return worker, number, _End()
         if kind == "error":
             return worker, number, _Failure(content, more)
         if more and self.room.limit:
@@ -281,12 +441,18 @@ class _Workers:
                            f"{f'been killed by signal {-code}' if code < 0 else f'ended with exit code {code}'}")
 
     def close(self) -> None:
-        for pipe in self.pipes:
-            pipe.close()
-        for process in self.processes:
-            process.terminate()
-            process.join()
-            process.close()
+        self._end()
+
+
+def _end_processes(pipes: list[Any], processes: list[Any]) -> None:
+    for pipe in pipes:
+        pipe.close()
+    for process in processes:
+        if process._parent_pid != os.getpid():  # a forked child does not end those of its parent
+            continue
+        process.terminate()
+        process.join()
+        process.close()
 
 
 def _start(inherited: Sequence[Any], *rest: Any) -> None:
@@ -296,28 +462,46 @@ def _start(inherited: Sequence[Any], *rest: Any) -> None:
     _work(*rest)
 
 
-def _in_workers(loader: DataLoader, batches: Sequence[Sequence[int]], seed: int) -> Iterator[Any]:
-    """Yields the batches in their order. Each worker has `prefetch` batches to make or to deliver."""
-    workers = _Workers(loader, seed)
+def _in_workers(loader: DataLoader, batches: Iterable[Sequence[int] | int], seed: int) -> Iterator[Any]:
+    """Yields the batches in their order. Each worker has `prefetch` batches to make or to deliver. Those of an iterable data set are the
+    number of the epoch, without end: the workers tell when theirs end."""
+    workers, loader._kept = loader._kept or _Workers(loader, seed), None
+    is_done = False
     try:
+        rest = iter(batches)
         made: dict[int, tuple[int, Any]] = {}
-        asked = min(len(batches), loader.workers * loader.prefetch)
-        for number in range(asked):
-            workers.ask(number % loader.workers, number, batches[number])
-        for number in range(len(batches)):
+        ended: set[int] = set()
+        asked = 0
+
+        def ask(worker: int) -> None:
+            nonlocal asked
+            for indices in itertools.islice(rest, 0 if worker in ended else 1):
+                workers.ask(worker, asked, indices)
+                asked += 1
+
+        for i in range(loader.workers * loader.prefetch):
+            ask(i % loader.workers)
+        number = 0
+        while number < asked:
             while number not in made:
                 worker, other, batch = workers.receive()
                 made[other] = worker, batch
             worker, batch = made.pop(number)
+            number += 1
             if isinstance(batch, _Failure):
                 raise batch.error from _WorkerTraceback(batch.trace)
-            if asked < len(batches):
-                workers.ask(worker, asked, batches[asked])
-                asked += 1
+            if isinstance(batch, _End):
+                ended.add(worker)
+                continue
+            ask(worker)
             yield batch
             del batch  # its memory is free when the program drops it
+        is_done = True
     finally:
-        workers.close()
+        if is_done and loader.persistent_workers:
+            loader._kept = workers
+        else:
+            workers.close()
 
 
 # ---- files of a repository

@@ -85,6 +85,7 @@ class Session(Closable):
     """A model, loaded from a file, from bytes, or from an object with read(). Its functions may be called from any thread."""
 
     _runtime: Runtime
+    _arguments: dict[str, Any] | None = None  # of the constructor, for copies
     _call: Any = None  # the compiled form of run(), for a call with arrays only
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
@@ -100,6 +101,8 @@ class Session(Closable):
         external data is in `files`, by name, or in `data_folder`, or in the folder of the model's file. `progress(stage, done, total)`
         is called while the model is loaded, and while runs plan: in a thread of Python, or by the call that loads or runs."""
         self._load(model, device, threads, settings, outputs, outputs_on_device, skip, runtime, None, data_folder, files, progress)
+        self._arguments = dict(device=device, threads=threads, settings=settings, outputs=outputs,
+                               outputs_on_device=outputs_on_device, skip=skip, data_folder=data_folder, files=files)
         if not outputs_on_device and self._runtime.quiet:
             self._call = new_call(self._open(), self.inputs, self.outputs)
 
@@ -133,6 +136,7 @@ class Session(Closable):
         source.file_count = len(pieces)
         source.files = (ModelFile * len(pieces))(*[ModelFile(name.encode(), data, len(data)) for name, data in pieces.items()])
         handle.keeps = (model, pieces)  # outlive the session
+        self._model = model if isinstance(model, bytes) else os.path.abspath(os.fspath(model))
         try:
             raise_for(lib.mge_session_load_from(self._runtime._open(), c.byref(source), c.byref(options), c.byref(handle)))
         finally:
@@ -172,6 +176,20 @@ class Session(Closable):
             if self._process != os.getpid():
                 break
             time.sleep(_CLOSE_POLL_SECONDS)
+
+    def __reduce__(self) -> Any:
+        """A copy, also in another process, loads the model again: from its bytes or from the path of its file. It uses the default
+        runtime of its process, and has no `progress`."""
+        self._open()
+        if self._arguments is None:
+            raise UsageError("the evaluation of a trainer cannot be copied; copy the trainer, and take the copy's")
+        arguments = {**self._arguments}
+        if arguments["device"] is not None:
+            arguments["device"] = str(arguments["device"])
+        return _load_copy, (type(self), self._model, arguments, self._states_to_copy())
+
+    def _states_to_copy(self) -> dict[str, Any]:
+        return {}
 
     def __repr__(self) -> str:
         if self._handle is None:
@@ -436,6 +454,13 @@ class Session(Closable):
         facts = MemoryFacts()
         raise_for(lib.mge_session_memory(self._open(), c.byref(facts)))
         return MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
+
+
+def _load_copy(kind: Any, model: Any, arguments: Mapping[str, Any], states: Mapping[str, Any]) -> Any:
+    session = kind(model, **arguments)
+    for name, value in states.items():
+        session.states[name] = value
+    return session
 
 
 def _native_stream(stream: int | None) -> int | None:
