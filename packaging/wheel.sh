@@ -124,7 +124,8 @@ prefix=$tree/mge
 cmake --install "$root/build/$preset" --prefix "$prefix" --strip >/dev/null
 cp -r "$prefix"/lib/python3/dist-packages/mge/. "$prefix/"
 rm -rf "$prefix/lib/python3" "$prefix"/share/{man,bash-completion,zsh,fish} "$prefix/lib/mge/plugins/mge_null.so"
-rm -f "$prefix/lib/mge/plugins/mge_mpi.so"  # it must be built with the Open MPI of the machine, whose mpirun starts it
+rm -f "$prefix/lib/mge/plugins/mge_mpi.so" # it must be built with the Open MPI of the machine, whose mpirun starts it
+rm -f "$prefix/lib/libmge_text.so"         # in Python, the package tokenizers serves
 # Wheels have no symbolic links. A linker reads the name of the library in libmge.so.
 find "$prefix/lib" -maxdepth 1 -name 'libmge.so*' -type l -delete
 mv "$prefix/lib/libmge.so.$version" "$prefix/lib/libmge.so.0"

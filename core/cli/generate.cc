@@ -8,6 +8,7 @@
 #include "core/cli/generate.h"
 #include "core/cli/interrupt.h"
 #include "core/cli/memory_roof.h"
+#include "core/cli/tokenizer.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -16,16 +17,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct GenerateOptions {
-  std::string folder, ids, prompt, stop;
+  std::string folder, ids, prompt;
+  std::vector<std::string> stop;
   int64_t max_tokens = 128;
   bool print_tokens = true;
   bool ends = true;  // false: goes on behind end tokens
   std::optional<double> temperature, top_k, top_p, min_p, repetition_penalty, seed;
 };
 
-// The tokens of a generation with its times.
+// The tokens and the text of a generation with its times.
 struct Generation {
   std::vector<int64_t> tokens;
+  std::string text;          // with a tokenizer only
+  absl::Status text_status;  // an error of the tokenizer, which ends the generation
   std::string end = "max tokens";
   double first_s = 0;   // from the prompt to the first token
   double others_s = 0;  // all other tokens
@@ -60,9 +64,39 @@ Status SetSampling(const GenerateOptions& o, const Generator& generator, Samplin
   return generator.SetSampling(*out);
 }
 
+// What ends a generation, and how its tokens become a text.
+struct Ending {
+  std::vector<int64_t> ids = {};  // tokens that end it
+  TextStream* text = nullptr;     // null: ids are printed
+};
+
+void PrintAtOnce(const GenerateOptions& o, std::string_view text) {
+  if (!o.print_tokens || text.empty()) return;
+  Print(text);
+}
+
+// Prints a token: its id, or the text that is complete with it.
+absl::Status PrintToken(const GenerateOptions& o, int64_t id, const Ending& ending, Generation* out) {
+  if (!ending.text) return PrintAtOnce(o, fmt::format("{}{}", out->tokens.size() > 1 ? " " : "", id)), absl::OkStatus();
+  const size_t before = out->text.size();
+  if (absl::Status s = ending.text->Add(id, out->text); !s.ok()) return s;
+  return PrintAtOnce(o, std::string_view(out->text).substr(before)), absl::OkStatus();
+}
+
+// Prints what the text held back, and ends the line.
+absl::Status PrintEnd(const GenerateOptions& o, const Ending& ending, Generation* out) {
+  const size_t before = out->text.size();
+  if (ending.text) {
+    if (absl::Status s = ending.text->Finish(out->text); !s.ok()) return s;
+  }
+  PrintAtOnce(o, std::string_view(out->text).substr(before));
+  if (!out->tokens.empty()) PrintAtOnce(o, "\n");  // before the report on stderr
+  return absl::OkStatus();
+}
+
 // Generates, and prints each token at once unless the report is JSON.
-Status Continue(const GenerateOptions& o, const std::vector<int64_t>& stop, const Generator& generator,
-                const RunControl& control, const Interrupt& interrupt, Generation* out) {
+Status Continue(const GenerateOptions& o, const Ending& ending, const Generator& generator, const RunControl& control,
+                const Interrupt& interrupt, Generation* out) {
   const Clock::time_point begin = Clock::now();
   Clock::time_point first = begin;
   while (static_cast<int64_t>(out->tokens.size()) < o.max_tokens) {
@@ -74,20 +108,19 @@ Status Continue(const GenerateOptions& o, const std::vector<int64_t>& stop, cons
     if (!next.ok()) return next.status();
     if (out->tokens.empty()) out->first_s = Seconds(begin), first = Clock::now();
     out->tokens.push_back(next->id);
-    if (o.print_tokens) {
-      Print(fmt::format("{}{}", out->tokens.size() > 1 ? " " : "", next->id));
-      std::fflush(stdout);
-    }
-    const bool stopped = std::find(stop.begin(), stop.end(), next->id) != stop.end();
+    out->text_status = PrintToken(o, next->id, ending, out);
+    if (!out->text_status.ok()) break;
+    const bool stop_text = ending.text && ending.text->stopped();
+    const bool stopped = stop_text || std::find(ending.ids.begin(), ending.ids.end(), next->id) != ending.ids.end();
     if (!stopped && (next->end == MGE_END_NONE || (next->end == MGE_END_TOKEN && !o.ends))) continue;
-    out->end = stopped ? "stop token" : next->end == MGE_END_TOKEN ? "end token" : "length of the context";
+    out->end = stop_text                    ? "stop text"
+               : stopped                    ? "stop token"
+               : next->end == MGE_END_TOKEN ? "end token"
+                                            : "length of the context";
     break;
   }
   out->others_s = out->tokens.empty() ? 0 : Seconds(first);
-  if (o.print_tokens && !out->tokens.empty()) {
-    Print("\n");
-    std::fflush(stdout);  // before the report on stderr
-  }
+  out->text_status.Update(PrintEnd(o, ending, out));
   return Status();
 }
 
@@ -147,19 +180,38 @@ int RefuseDataFolder(const Globals& globals) {
   return ReportUsage(globals, "a language model has no --data-folder", "put the model's external data into FOLDER");
 }
 
-int Generate(const Globals& globals, const GenerateOptions& o) {
+// Sets the prompt's tokens and what ends the generation, from ids or from texts. Returns the exit code.
+int ReadPrompt(const Globals& globals, const GenerateOptions& o, std::unique_ptr<text::Tokenizer>* tokenizer,
+               std::vector<int64_t>* prompt, std::optional<TextStream>* stream, Ending* ending) {
   if (!o.prompt.empty()) {
-    return Report(
-        globals, Fail(errors::kUnsupportedFeature, "the command has no tokenizer for --prompt",
-                      {.fix = "give token ids: --ids 1,15,7; in Python, mge.Generator(FOLDER).generate(TEXT) takes texts"}));
+    absl::StatusOr<std::unique_ptr<text::Tokenizer>> opened = OpenTokenizer(o.folder);
+    if (!opened.ok()) return Report(globals, opened.status());
+    *tokenizer = *std::move(opened);
+    if (absl::Status s = StatusOf((*tokenizer)->Encode(o.prompt, true, *prompt)); !s.ok()) return Report(globals, s);
+    stream->emplace(**tokenizer, *prompt, o.stop);
+    ending->text = &**stream;
+    return kExitOk;
   }
+  if (o.ids.empty())
+    return ReportUsage(globals, "there is no prompt", "give a text: --prompt TEXT; or token ids: --ids 1,15,7");
+  if (!ParseIds(o.ids, prompt)) {
+    return ReportUsage(globals, fmt::format("--ids '{}' is not a list of token ids", o.ids), "write 1,15,7");
+  }
+  for (const std::string& stop : o.stop) {
+    if (ParseIds(stop, &ending->ids)) continue;
+    return ReportUsage(globals, fmt::format("--stop '{}' is not a list of token ids", stop),
+                       "with --ids, write 1,15,7; with --prompt, it is a text");
+  }
+  return kExitOk;
+}
+
+int Generate(const Globals& globals, const GenerateOptions& o) {
   if (!globals.data_folder.empty()) return RefuseDataFolder(globals);
-  std::vector<int64_t> prompt, stop;
-  if (o.ids.empty()) return ReportUsage(globals, "there is no prompt", "give token ids: --ids 1,15,7");
-  for (const auto& [name, text, ids] : {std::tuple{"--ids", &o.ids, &prompt}, {"--stop", &o.stop, &stop}}) {
-    if (text->empty() || ParseIds(*text, ids)) continue;
-    return ReportUsage(globals, fmt::format("{} '{}' is not a list of token ids", name, *text), "write 1,15,7");
-  }
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::vector<int64_t> prompt;
+  std::optional<TextStream> stream;
+  Ending ending;
+  if (const int code = ReadPrompt(globals, o, &tokenizer, &prompt, &stream, &ending); code != kExitOk) return code;
   auto control = RunControl::Create();
   if (!control.ok()) return Report(globals, control.status());
   const Interrupt interrupt(*control);
@@ -171,10 +223,12 @@ int Generate(const Globals& globals, const GenerateOptions& o) {
   if (Status s = SetSampling(o, generator, &sampling); !s.ok()) return Report(globals, s);
   if (Status s = generator.Append(prompt); !s.ok()) return Report(globals, s);
   Generation g;
-  const Status status = Continue(o, stop, generator, *control, interrupt, &g);
+  const Status status = Continue(o, ending, generator, *control, interrupt, &g);
   if (Status s = generator.Describe().MoveTo(facts); !s.ok()) return Report(globals, s);
   if (!status.ok()) return Report(globals, status);
-  const Json report = MakeReport(facts, prompt.size(), g, sampling);
+  if (!g.text_status.ok()) return Report(globals, g.text_status);
+  Json report = MakeReport(facts, prompt.size(), g, sampling);
+  if (ending.text) report["text"] = g.text;
   globals.json ? PrintJson(report) : PrintMessage(globals, ReportText(report, g));
   return g.end == "interrupted" ? ExitCode(ErrorKind::kInterrupted) : kExitOk;
 }
@@ -219,7 +273,7 @@ Action DeclareGenerate(Arguments app, const Globals& globals) {
       .Required()
       .ValueName("FOLDER");
   const Argument ids = app.Add("--ids", o->ids, "The prompt as token ids: 1,15,7").ValueName("IDS");
-  app.Add("--prompt", o->prompt, "The prompt as a text; needs a tokenizer, which only Python has")
+  app.Add("--prompt", o->prompt, "The prompt as a text, by the folder's tokenizer.json; the output is a text, too")
       .ValueName("TEXT")
       .Excludes(ids);
   app.Add("--max-tokens", o->max_tokens, "The most tokens to generate").Between(1, 1e9);
@@ -230,7 +284,9 @@ Action DeclareGenerate(Arguments app, const Globals& globals) {
   app.Add("--min-p", o->min_p, "Chooses among tokens with this fraction of the largest probability").Between(0, 1);
   app.Add("--repetition-penalty", o->repetition_penalty, "Above 1: makes tokens of the text less probable").Between(0, 1e6);
   app.Add("--seed", o->seed, "Repeats the choices of an earlier call; default: the folder's, or random").Between(0, 1e15);
-  app.Add("--stop", o->stop, "Token ids that end the text, in addition to the folder's").ValueName("IDS");
+  app.Add("--stop", o->stop, "A text that ends the output, which does not contain it; with --ids, token ids: 11,7")
+      .ValueName("TEXT")
+      .Repeats();
   return [&globals, o] {
     o->print_tokens = !globals.json;
     return Generate(globals, *o);

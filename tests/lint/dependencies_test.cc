@@ -45,6 +45,7 @@ constexpr Use kUses[] = {
     {"libcli11-dev", "CLI11", "CLI/"},
     {"nlohmann-json3-dev", "nlohmann_json", "nlohmann/"},
     {"libre2-dev", "", "re2/"},
+    {"libicu-dev", "ICU", "unicode/"},
     {"nettle-dev", "", "nettle/"},
     {"zlib1g-dev", "ZLIB", "zlib\\."},
     {"libdnnl-dev", "dnnl", "(oneapi/)?dnnl"},
