@@ -9,6 +9,7 @@
 
 #include "core/api/objects.h"
 #include "core/api/options.h"
+#include "core/generate/batch.h"
 #include "core/generate/generator.h"
 
 struct mge_generator {
@@ -16,11 +17,25 @@ struct mge_generator {
   std::string device;
 };
 
+struct mge_batch {
+  std::unique_ptr<mge::Batch> batch;
+  std::vector<mge_batch_token> tokens;  // of the last step
+};
+
 namespace {
 
 static_assert(MGE_END_NONE == static_cast<int>(mge::EndOfText::kNone));
 static_assert(MGE_END_TOKEN == static_cast<int>(mge::EndOfText::kEndToken));
 static_assert(MGE_END_LENGTH == static_cast<int>(mge::EndOfText::kLength));
+
+mge::SamplingOptions SamplingFrom(const mge_sampling& s) {
+  return {.temperature = s.temperature,
+          .top_k = s.top_k,
+          .top_p = s.top_p,
+          .min_p = s.min_p,
+          .repetition_penalty = s.repetition_penalty,
+          .seed = s.seed};
+}
 
 mge::RunControl* ControlOf(mge_run_control* control) { return control ? &control->run_control : nullptr; }
 
@@ -84,12 +99,7 @@ MGE_API_CATCH
 mge_status* mge_generator_set_sampling(mge_generator* g, const mge_sampling* sampling) try {
   MGE_API_NEEDS({"generator", g}, {"sampling", sampling});
   MGE_API_ASSIGN_OR_RETURN(const mge_sampling s, mge::api::CopyOptions(sampling, "mge_sampling"));
-  return mge::api::Wrap(g->generator->SetSampling({.temperature = s.temperature,
-                                                   .top_k = s.top_k,
-                                                   .top_p = s.top_p,
-                                                   .min_p = s.min_p,
-                                                   .repetition_penalty = s.repetition_penalty,
-                                                   .seed = s.seed}));
+  return mge::api::Wrap(g->generator->SetSampling(SamplingFrom(s)));
 }
 MGE_API_CATCH
 
@@ -127,3 +137,60 @@ const int64_t* mge_generator_tokens(const mge_generator* g, size_t* count) {
   *count = g->generator->tokens().size();
   return g->generator->tokens().data();
 }
+
+mge_status* mge_batch_load(mge_runtime* runtime, const char* folder, const mge_batch_options* options, mge_batch** out) try {
+  MGE_API_NEEDS({"runtime", runtime}, {"folder", folder}, {"out", out});
+  MGE_API_ASSIGN_OR_RETURN(const mge_batch_options o,
+                           mge::api::CopyOptions(options, mge_batch_options_init, "mge_batch_options"));
+  mge::SessionOptions session;
+  if (o.device) session.device = o.device;
+  session.threads = o.threads;
+  MGE_API_ASSIGN_OR_RETURN(session.settings, mge::api::Assignments(o.settings, o.setting_count));
+  MGE_API_ASSIGN_OR_RETURN(
+      std::unique_ptr<mge::Batch> batch,
+      mge::Batch::Load(runtime->runtime, folder, session, {.max_length = o.max_length, .cache_bytes = o.cache_bytes}));
+  *out = new mge_batch{std::move(batch), {}};
+  return nullptr;
+}
+MGE_API_CATCH
+
+void mge_batch_release(mge_batch* batch) { delete batch; }
+
+mge_status* mge_batch_add(mge_batch* batch, const int64_t* ids, size_t count, const mge_sampling* sampling,
+                          int64_t max_tokens, int64_t* sequence) try {
+  MGE_API_NEEDS({"batch", batch}, {"ids", count == 0 || ids}, {"sequence", sequence});
+  mge::SamplingOptions options = batch->batch->sampling();
+  if (sampling) {
+    MGE_API_ASSIGN_OR_RETURN(const mge_sampling s, mge::api::CopyOptions(sampling, "mge_sampling"));
+    options = SamplingFrom(s);
+  }
+  MGE_API_ASSIGN_OR_RETURN(*sequence, batch->batch->Add({ids, count}, options, max_tokens));
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_batch_step(mge_batch* batch, mge_run_control* control, const mge_batch_token** tokens, size_t* count) try {
+  MGE_API_NEEDS({"batch", batch}, {"tokens", tokens}, {"count", count});
+  MGE_API_ASSIGN_OR_RETURN(const std::vector<mge::BatchToken> step, batch->batch->Step(ControlOf(control)));
+  batch->tokens.clear();
+  for (const mge::BatchToken& t : step) batch->tokens.push_back({t.sequence, t.id, static_cast<int32_t>(t.end), 0});
+  *tokens = batch->tokens.data();
+  *count = batch->tokens.size();
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_batch_tokens(mge_batch* batch, int64_t sequence, const int64_t** ids, size_t* count) try {
+  MGE_API_NEEDS({"batch", batch}, {"ids", ids}, {"count", count});
+  MGE_API_ASSIGN_OR_RETURN(const std::span<const int64_t> tokens, batch->batch->Tokens(sequence));
+  *ids = tokens.data();
+  *count = tokens.size();
+  return nullptr;
+}
+MGE_API_CATCH
+
+mge_status* mge_batch_remove(mge_batch* batch, int64_t sequence) try {
+  MGE_API_NEEDS({"batch", batch});
+  return mge::api::Wrap(batch->batch->Remove(sequence));
+}
+MGE_API_CATCH

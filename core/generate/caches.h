@@ -47,6 +47,7 @@ class Caches {
   absl::StatusOr<int64_t> Truncate(int64_t length, int64_t tokens);
 
  private:
+  friend class JoinedCaches;
   struct Cache {
     std::string name;  // of the input
     int input, output;

@@ -13,6 +13,9 @@
 
 namespace mge {
 
+// The reason to end a text after a token.
+enum class EndOfText { kNone, kEndToken, kLength };
+
 // The names of one kind of cache. "%d" stands for the number of the layer.
 struct CacheNames {
   std::string past;     // of the input

@@ -5,11 +5,15 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/generate/logits.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
 namespace mge {
 namespace {
+
+// A run of more tokens is split: the logits of all but the last one are not needed, and the last one is a run like those that follow.
+constexpr size_t kTogether = 16;
 
 // Returns a tensor of integers: `first`, `first` + `step`, and so on.
 absl::StatusOr<Tensor> Count(DType dtype, Shape dims, int64_t first, int64_t step) {
@@ -21,32 +25,6 @@ absl::StatusOr<Tensor> Count(DType dtype, Shape dims, int64_t first, int64_t ste
   return out;
 }
 
-template <typename T>
-void AppendRow(const Tensor& logits, int64_t first, std::vector<float>& out) {
-  for (const T x : logits.Data<T>().subspan(static_cast<size_t>(first))) out.push_back(static_cast<float>(x));
-}
-
-// Sets `out` to the last row of the logits, [.., vocabulary].
-absl::Status ReadLastRow(const Tensor& from, std::vector<float>& out) {
-  MGE_ASSIGN_OR_RETURN(const Tensor logits, ToHost(from));
-  const int64_t vocabulary = logits.rank() > 0 ? logits.shape().back() : 0;
-  if (logits.elements() == 0 || !kFloating.Contains(logits.dtype())) {
-    return Fail(errors::kUnsupportedFeature, "the model's logits are not usable",
-                {.what = fmt::format("they are {}{}, floating-point numbers [batch, tokens, vocabulary] are expected",
-                                     DTypeName(logits.dtype()), ShapeText(logits.shape()))});
-  }
-  out.clear();
-  out.reserve(static_cast<size_t>(vocabulary));
-  const int64_t first = logits.elements() - vocabulary;
-  switch (logits.dtype()) {
-    case DType::kF16: AppendRow<Half>(logits, first, out); break;
-    case DType::kBF16: AppendRow<BFloat16>(logits, first, out); break;
-    case DType::kF64: AppendRow<double>(logits, first, out); break;
-    default: AppendRow<float>(logits, first, out); break;
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Decoder>> Decoder::Create(std::shared_ptr<Session> session, const GenerationConfig& config,
@@ -55,6 +33,11 @@ absl::StatusOr<std::unique_ptr<Decoder>> Decoder::Create(std::shared_ptr<Session
   MGE_ASSIGN_OR_RETURN(const int logits, session->OutputIndex(config.logits));
   std::unique_ptr<Decoder> out(new Decoder(std::move(session), std::move(caches)));
   MGE_RETURN_IF_ERROR(out->BindInputs(config));
+  // This operator writes each sample's new keys behind its earlier ones, whose number it derives from the mask.
+  const Graph& graph = out->session_->graph();
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    out->aligns_left_ |= !graph.node(n).dead && graph.node(n).op == "GroupQueryAttention";
+  }
   std::vector<std::pair<int, size_t>> outputs;
   for (size_t i = 0; i < out->caches_.size(); ++i) outputs.emplace_back(out->caches_.output(i), i);
   out->without_logits_ = out->OutputsWith(outputs);
@@ -166,13 +149,24 @@ absl::Status Decoder::Run(std::span<const int64_t> ids, std::vector<float>* logi
   for (size_t i = 0; i < outputs.size(); ++i) {
     const bool is_cache = wanted.caches[i] != kLogits;
     MGE_RETURN_IF_ERROR(is_cache ? caches_.Check(wanted.caches[i], outputs[i], total)
-                                 : ReadLastRow(outputs[i].tensor, *logits));
+                                 : ReadLastLogits(outputs[i].tensor, *logits));
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (wanted.caches[i] != kLogits) caches_.Keep(wanted.caches[i], std::move(outputs[i]));
   }
   length_ = total;
   return absl::OkStatus();
+}
+
+absl::Status Decoder::RunRest(std::span<const int64_t> tokens, int64_t chunk, std::vector<float>* logits,
+                              RunControl* control) {
+  for (;;) {
+    const std::span<const int64_t> pending = tokens.subspan(static_cast<size_t>(length_));
+    const bool last = pending.size() <= std::min(kTogether, static_cast<size_t>(chunk));
+    const size_t count = last ? pending.size() : std::min(pending.size() - 1, static_cast<size_t>(chunk));
+    MGE_RETURN_IF_ERROR(Run(pending.first(count), last ? logits : nullptr, control));
+    if (last) return absl::OkStatus();
+  }
 }
 
 absl::Status Decoder::Truncate(int64_t length) {

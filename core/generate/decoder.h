@@ -11,6 +11,7 @@
 #include "core/engine/session.h"
 #include "core/generate/caches.h"
 #include "core/generate/config.h"
+#include "core/generate/joined_caches.h"
 
 namespace mge {
 
@@ -29,8 +30,19 @@ class Decoder {
   // Runs tokens. With `logits`, replaces it by the logits of the token behind the last one. If this fails, the decoder has seen the
   // tokens of before. `control` may be null.
   absl::Status Run(std::span<const int64_t> ids, std::vector<float>* logits, RunControl* control);
+  // Runs the tokens of a sequence that the decoder has not seen, in chunks of at most `chunk`, and sets the logits of the token behind the
+  // last one. A token at least must be left.
+  absl::Status RunRest(std::span<const int64_t> tokens, int64_t chunk, std::vector<float>* logits, RunControl* control);
   // Forgets tokens, so that at most `length` remain; a model with a state forgets all of them. Fails with kOutOfMemory or kOverBudget.
   absl::Status Truncate(int64_t length);
+
+  // Returns why the model cannot run tokens of several sequences at once, or "" if it can.
+  std::string ReasonAgainstRows() const;
+  // Returns whether the tokens of a short sequence come first in joined caches. Otherwise free rows come first.
+  bool AlignsLeft() const { return aligns_left_; }
+  // Runs one token of each of the sequences whose caches are joined, and sets the logits of each. If this fails, the caches are as before.
+  absl::Status RunRows(std::span<const int64_t> ids, JoinedCaches& joined, std::vector<std::vector<float>>* logits,
+                       RunControl* control) const;
 
  private:
   enum class Content { kIds, kMask, kPositions, kPastLength, kTotalLength, kCache };
@@ -52,11 +64,13 @@ class Decoder {
   OutputSet OutputsWith(std::vector<std::pair<int, size_t>> outputs) const;
   absl::Status Explained(absl::Status status, int64_t total) const;
   absl::StatusOr<HostValue> InputFor(const Input& input, std::span<const int64_t> ids) const;
+  absl::StatusOr<HostValue> RowsFor(const Input& input, std::span<const int64_t> ids, const JoinedCaches& joined) const;
 
   const std::shared_ptr<Session> session_;
   Caches caches_;
   std::vector<Input> inputs_;  // in the model's order
   OutputSet all_, without_logits_;
+  bool aligns_left_ = false;
   int64_t length_ = 0;
 };
 

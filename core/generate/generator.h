@@ -19,9 +19,6 @@
 
 namespace mge {
 
-// The reason to end a text after a token.
-enum class EndOfText { kNone, kEndToken, kLength };
-
 struct NextToken {
   int64_t id;
   EndOfText end;
@@ -68,7 +65,6 @@ class Generator {
   absl::Status Rewind(int64_t count);
 
  private:
-  class Turn;
   Generator(std::unique_ptr<Decoder> decoder, GenerationConfig config, int64_t max_length);
   // Runs the tokens that the decoder has not seen.
   absl::Status RunPending(RunControl* control);

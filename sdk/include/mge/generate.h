@@ -103,6 +103,58 @@ MGE_API MGE_NODISCARD mge_status* mge_generator_rewind(mge_generator* generator,
 /* Returns the sequence. The pointer is valid until the sequence changes. */
 MGE_API const int64_t* mge_generator_tokens(const mge_generator* generator, size_t* count);
 
+/* Several sequences of one model, whose next tokens one run computes. Sequences join and leave at any time. The tokens of a sequence are
+ * those that a generator would choose for it alone, but for rounding. One thread at a time may use it; a call of a second thread fails
+ * with E0207. After any error the sequences are as before the call. It keeps its runtime alive.
+ *
+ * One run for all needs a mask, positions (or GroupQueryAttention), a batch of any size in the model, and caches in the memory of the
+ * host. Otherwise each sequence has runs of its own, with the same tokens. */
+typedef struct mge_batch mge_batch;
+
+/* Options of a batch. The strings are used only during the call. */
+typedef struct mge_batch_options {
+  size_t struct_size;
+  const char* device; /* as in mge_session_options */
+  int32_t threads;    /* 0: the runtime's setting */
+  int32_t reserved;
+  const char* const* settings; /* dynamic settings for its session only, as "NAME=VALUE" */
+  size_t setting_count;
+  int64_t max_length; /* most tokens of each sequence, the prompt included; 0: what the folder says */
+  uint64_t
+      cache_bytes; /* most memory of the caches of all sequences; 0: no limit but that of the device. While sequences join or leave,
+                         * caches are copied and need twice as much. */
+} mge_batch_options;
+static inline void mge_batch_options_init(mge_batch_options* options) { MGE_CLEAR_(options); }
+
+/* Loads the model of a folder. Fails like mge_generator_load. */
+MGE_API MGE_NODISCARD mge_status* mge_batch_load(mge_runtime* runtime, const char* folder,
+                                                 const mge_batch_options* options /* nullable */, mge_batch** out);
+MGE_API void mge_batch_release(mge_batch* batch);
+
+/* Adds a sequence that begins with a prompt of at least one token; *sequence receives its number. It ends after max_tokens new tokens;
+ * 0: at max_length. `sampling`: NULL for the folder's options. Fails like mge_generator_append and mge_generator_set_sampling, and with
+ * E0602, which says how many tokens fit, if the caches of all sequences could need more than cache_bytes. */
+MGE_API MGE_NODISCARD mge_status* mge_batch_add(mge_batch* batch, const int64_t* ids, size_t count,
+                                                const mge_sampling* sampling /* nullable */, int64_t max_tokens,
+                                                int64_t* sequence);
+
+/* The next token of a sequence. */
+typedef struct mge_batch_token {
+  int64_t sequence;
+  int64_t id;
+  int32_t end; /* MGE_END_...; the sequence then leaves the batch's runs, and its tokens stay until it is removed */
+  int32_t reserved;
+} mge_batch_token;
+/* Computes the next token of each sequence that has not ended; *count is 0 if all have. A prompt runs in the first call after its
+ * addition. *tokens is valid until the next call. `control` cancels the run or limits its time. Fails like mge_generator_next; an error
+ * that belongs to one sequence names it, and the others go on when it is removed. */
+MGE_API MGE_NODISCARD mge_status* mge_batch_step(mge_batch* batch, mge_run_control* control /* nullable */,
+                                                 const mge_batch_token** tokens, size_t* count);
+/* Returns the prompt and the new tokens of a sequence. The pointer is valid until it changes. */
+MGE_API MGE_NODISCARD mge_status* mge_batch_tokens(mge_batch* batch, int64_t sequence, const int64_t** ids, size_t* count);
+/* Ends and forgets a sequence. */
+MGE_API MGE_NODISCARD mge_status* mge_batch_remove(mge_batch* batch, int64_t sequence);
+
 #ifdef __cplusplus
 }
 #endif

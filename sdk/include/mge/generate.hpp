@@ -41,6 +41,20 @@ struct Sampling {
   uint64_t seed = 0;
 };
 
+namespace internal {
+inline mge_sampling RawSampling(const Sampling& sampling) {
+  mge_sampling raw;
+  mge_sampling_init(&raw);
+  raw.repetition_penalty = sampling.repetition_penalty;
+  raw.temperature = sampling.temperature;
+  raw.top_k = sampling.top_k;
+  raw.top_p = sampling.top_p;
+  raw.min_p = sampling.min_p;
+  raw.seed = sampling.seed;
+  return raw;
+}
+}  // namespace internal
+
 struct NextToken {
   int64_t id;
   int end;  // MGE_END_...
@@ -76,14 +90,7 @@ class Generator : public internal::Owner<mge_generator, mge_generator_release> {
     return Sampling{raw.repetition_penalty, raw.temperature, raw.top_k, raw.top_p, raw.min_p, raw.seed};
   }
   Status SetSampling(const Sampling& sampling) const {
-    mge_sampling raw;
-    mge_sampling_init(&raw);
-    raw.repetition_penalty = sampling.repetition_penalty;
-    raw.temperature = sampling.temperature;
-    raw.top_k = sampling.top_k;
-    raw.top_p = sampling.top_p;
-    raw.min_p = sampling.min_p;
-    raw.seed = sampling.seed;
+    const mge_sampling raw = internal::RawSampling(sampling);
     return Status(mge_generator_set_sampling(get(), &raw));
   }
   Status Append(Span<const int64_t> ids) const { return Status(mge_generator_append(get(), ids.data(), ids.size())); }
@@ -109,6 +116,58 @@ class Generator : public internal::Owner<mge_generator, mge_generator_release> {
     const int64_t* data = mge_generator_tokens(get(), &count);
     return {data, count};
   }
+};
+
+// Options of a batch; see mge_batch_options.
+struct BatchOptions {
+  std::string device = {};
+  int threads = 0;
+  std::vector<std::string> settings = {};  // "NAME=VALUE"
+  int64_t max_length = 0;
+  uint64_t cache_bytes = 0;
+};
+
+// Several sequences of one model, which one run continues. One thread at a time may use it.
+class Batch : public internal::Owner<mge_batch, mge_batch_release> {
+ public:
+  using Owner::Owner;
+  static Result<Batch> Load(const Runtime& runtime, const std::string& folder, const BatchOptions& options = {}) {
+    const internal::Texts settings(options.settings);
+    mge_batch_options raw;
+    mge_batch_options_init(&raw);
+    raw.device = internal::TextOrNull(options.device);
+    raw.threads = options.threads;
+    raw.settings = settings.data();
+    raw.setting_count = settings.size();
+    raw.max_length = options.max_length;
+    raw.cache_bytes = options.cache_bytes;
+    return internal::Take<Batch>([&](mge_batch** b) { return mge_batch_load(runtime.get(), folder.c_str(), &raw, b); });
+  }
+  // Returns the number of the new sequence. `sampling`: null for the folder's options. `max_tokens`: 0 for no limit but the length.
+  Result<int64_t> Add(Span<const int64_t> prompt, int64_t max_tokens = 0, const Sampling* sampling = nullptr) const {
+    const mge_sampling raw = internal::RawSampling(sampling ? *sampling : Sampling());
+    int64_t sequence = 0;
+    if (Status s(mge_batch_add(get(), prompt.data(), prompt.size(), sampling ? &raw : nullptr, max_tokens, &sequence));
+        !s.ok()) {
+      return s;
+    }
+    return sequence;
+  }
+  // The next token of each sequence that has not ended. Valid until the next call.
+  Result<Span<const mge_batch_token>> Step(const RunControl* control = nullptr) const {
+    const mge_batch_token* data = nullptr;
+    size_t count = 0;
+    if (Status s(mge_batch_step(get(), control ? control->get() : nullptr, &data, &count)); !s.ok()) return s;
+    return Span<const mge_batch_token>(data, count);
+  }
+  // The prompt and the new tokens. Valid until the sequence changes.
+  Result<Span<const int64_t>> Tokens(int64_t sequence) const {
+    const int64_t* data = nullptr;
+    size_t count = 0;
+    if (Status s(mge_batch_tokens(get(), sequence, &data, &count)); !s.ok()) return s;
+    return Span<const int64_t>(data, count);
+  }
+  Status Remove(int64_t sequence) const { return Status(mge_batch_remove(get(), sequence)); }
 };
 
 }  // MGE_APPLICATION_NAMESPACE(v0)

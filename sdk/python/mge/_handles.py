@@ -66,6 +66,10 @@ class GeneratorHandle(Handle):
     _release = lib.mge_generator_release
 
 
+class BatchHandle(Handle):
+    _release = lib.mge_batch_release
+
+
 class Owner:
     """An object that owns a handle. Its functions get the handle from _open(), and keep it until they return."""
 

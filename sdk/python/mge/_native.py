@@ -167,6 +167,15 @@ class GeneratorFacts(_Options):
                 ("end_token_count", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32), ("reserved", c.c_int32)]
 
 
+class BatchOptions(_Options):
+    _fields_ = [("struct_size", c.c_size_t), ("device", c.c_char_p), ("threads", c.c_int32), ("reserved", c.c_int32),
+                ("settings", _Texts), ("setting_count", c.c_size_t), ("max_length", c.c_int64), ("cache_bytes", c.c_uint64)]
+
+
+class BatchToken(c.Structure):
+    _fields_ = [("sequence", c.c_int64), ("id", c.c_int64), ("end", c.c_int32), ("reserved", c.c_int32)]
+
+
 class Sampling(_Options):
     _fields_ = [("struct_size", c.c_size_t), ("repetition_penalty", c.c_double), ("temperature", c.c_double),
                 ("top_k", c.c_int64), ("top_p", c.c_double), ("min_p", c.c_double), ("seed", c.c_uint64)]
@@ -234,6 +243,10 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "generator_sampling": [_p, c.POINTER(Sampling)], "generator_set_sampling": [_p, c.POINTER(Sampling)],
         "generator_append": [_p, _dims, _size], "generator_next": [_p, _p, c.POINTER(_i64), c.POINTER(_i32)],
         "generator_logits": [_p, _p, c.POINTER(c.POINTER(c.c_float)), c.POINTER(_size)], "generator_rewind": [_p, _size],
+        "batch_load": [_p, _s, c.POINTER(BatchOptions), _out],
+        "batch_add": [_p, _dims, _size, c.POINTER(Sampling), _i64, c.POINTER(_i64)],
+        "batch_step": [_p, _p, c.POINTER(c.POINTER(BatchToken)), c.POINTER(_size)],
+        "batch_tokens": [_p, _i64, c.POINTER(_dims), c.POINTER(_size)], "batch_remove": [_p, _i64],
         "eager_create": [_p, _out], "eager_put": [_p, _p, _s, _out], "eager_host_operand": [_p, _p, _out],
         "eager_apply": [_p, c.POINTER(EagerOperator), _out, _size, _out, _size, c.POINTER(_size)],
         "eager_synchronize": [_p], "eager_report": [_p, _s, _out], "eager_tensor_get": [_p, _out],
@@ -247,7 +260,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
            "tensor_set_read_only": [_p], "inbox_release": [_p], "session_release": [_p], "run_control_release": [_p],
            "run_control_set_timeout": [_p, _f64], "run_control_set_seed": [_p, _u64], "run_control_set_priority": [_p, _i32],
            "run_control_set_profile": [_p, _p], "run_control_cancel": [_p], "run_control_reset": [_p],
-           "run_fence_release": [_p], "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p], "generator_release": [_p],
+           "run_fence_release": [_p], "profile_release": [_p], "profile_reset": [_p], "eager_release": [_p], "generator_release": [_p], "batch_release": [_p],
            "eager_tensor_release": [_p], "eager_tape_release": [_p]},
 }
 for _result, _group in _FUNCTIONS.items():

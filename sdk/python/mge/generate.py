@@ -20,8 +20,8 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ._handles import Closable, GeneratorHandle
-from ._native import GeneratorFacts, GeneratorOptions, Sampling as _Sampling, lib, text, texts
+from ._handles import BatchHandle, Closable, GeneratorHandle
+from ._native import BatchOptions, BatchToken as _BatchToken, GeneratorFacts, GeneratorOptions, Sampling as _Sampling, lib, text, texts
 from .context import Context
 from .errors import UnsupportedError, UsageError, raise_for
 from .runs import RunControl
@@ -246,6 +246,65 @@ class Generator(Closable):
         held += stream.rest()
         if held:
             yield held
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchToken:
+    """The next token of a sequence. `end`: None, "end token" or "length"."""
+
+    sequence: int
+    id: int
+    end: str | None
+
+
+class Batch(Closable):
+    """Several sequences of one model, whose next tokens one run computes. Sequences join and leave at any time. One thread at a time may use
+    it. After an error the sequences are as before the call.
+
+        batch = mge.Batch("folder")
+        first, second = batch.add([1, 15, 7]), batch.add([4, 2])
+        while tokens := batch.step():
+            ...
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, device: str | Context | None = None, threads: int | None = None,
+                 settings: Settings | None = None, max_length: int | None = None, cache_bytes: int | None = None,
+                 runtime: Runtime | None = None) -> None:
+        """`max_length`: the most tokens of each sequence. `cache_bytes`: the most memory of the caches of all sequences; by default there is no
+        limit but that of the device. The other arguments are those of Generator."""
+        handle = BatchHandle()
+        options = BatchOptions(threads=threads or 0, max_length=max_length or 0, cache_bytes=cache_bytes or 0)
+        if device is not None:
+            options.device = str(device).encode()
+        options.settings, options.setting_count = texts(setting_texts(settings))
+        raise_for(lib.mge_batch_load((runtime or default_runtime())._open(), os.fspath(folder).encode(), c.byref(options), c.byref(handle)))
+        self._handle = handle
+
+    def add(self, ids: Iterable[int], *, max_tokens: int | None = None, sampling: Sampling | None = None) -> int:
+        """Adds a sequence that begins with these tokens, and returns its number. It ends after `max_tokens` new tokens. `sampling`: by default
+        what the folder says."""
+        array = np.ascontiguousarray(list(ids), np.int64)
+        raw = None if sampling is None else c.byref(_Sampling(**dataclasses.asdict(sampling)))
+        sequence = c.c_int64()
+        raise_for(lib.mge_batch_add(self._open(), array.ctypes.data_as(c.POINTER(c.c_int64)), array.size, raw, max_tokens or 0,
+                                    c.byref(sequence)))
+        return sequence.value
+
+    def step(self, *, control: RunControl | None = None) -> list[BatchToken]:
+        """Computes the next token of each sequence that has not ended. The list is empty if all have."""
+        data, count = c.POINTER(_BatchToken)(), c.c_size_t()
+        raise_for(lib.mge_batch_step(self._open(), None if control is None else control._open(), c.byref(data), c.byref(count)))
+        return [BatchToken(t.sequence, t.id, _ENDS[t.end]) for t in data[: count.value]]
+
+    def tokens(self, sequence: int) -> list[int]:
+        """Returns the prompt and the new tokens of a sequence, also after its end."""
+        data, count = c.POINTER(c.c_int64)(), c.c_size_t()
+        raise_for(lib.mge_batch_tokens(self._open(), sequence, c.byref(data), c.byref(count)))
+        return list(data[: count.value])
+
+    def remove(self, sequence: int) -> None:
+        """Ends and forgets a sequence."""
+        raise_for(lib.mge_batch_remove(self._open(), sequence))
 
 
 class _TextStream:

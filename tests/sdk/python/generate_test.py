@@ -136,6 +136,23 @@ class Generation(unittest.TestCase):
         with self.assertRaises(mge.ClosedError):
             self.generator.next()
 
+    def test_continues_several_sequences_that_join_and_leave(self):
+        batch = mge.Batch(self.folder, device="cpu0", cache_bytes=80 * 64)  # 64 tokens
+        first = batch.add([5, 1], max_tokens=3)
+        self.assertEqual(batch.step(), [mge.BatchToken(first, 3, None)])
+        second = batch.add([9], sampling=mge.Sampling())
+        self.assertEqual(batch.step(), [mge.BatchToken(first, 9, None), mge.BatchToken(second, 7, None)])
+        self.assertEqual(batch.step(), [mge.BatchToken(first, 7, "length"), mge.BatchToken(second, 2, None)])
+        self.assertEqual(batch.step(), [mge.BatchToken(second, 6, "end token")])
+        self.assertEqual(batch.step(), [])
+        self.assertEqual((batch.tokens(first), batch.tokens(second)), ([5, 1, 3, 9, 7], [9, 7, 2, 6]))
+        batch.remove(first)
+        with self.assertRaisesRegex(mge.UsageError, "there is no sequence 0"):
+            batch.tokens(first)
+        batch.add([1])
+        with self.assertRaisesRegex(mge.OutOfMemoryError, "0 tokens fit"):
+            batch.add([1])
+
     def test_streams_a_text(self):
         self.assertEqual(list(self.words().generate("t5 t1")), [" t3", " t9", " t7", " t2"])
 

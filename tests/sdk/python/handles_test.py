@@ -81,6 +81,8 @@ CLASSES = {
         "weight_bytes": lambda g: g.weight_bytes, "sampling": lambda g: g.sampling, "sequence": lambda g: g.sequence,
         "append": lambda g: g.append([1]), "next": lambda g: g.next(), "logits": lambda g: g.logits(),
         "rewind": lambda g: g.rewind(0), "tokens": lambda g: next(g.tokens()), "generate": lambda g: next(g.generate("a"))}),
+    mge.Batch: (lambda: mge.Batch.__new__(mge.Batch), {
+        "add": lambda b: b.add([1]), "step": lambda b: b.step(), "tokens": lambda b: b.tokens(0), "remove": lambda b: b.remove(0)}),
     eager.Eager: (lambda: eager.Eager.__new__(eager.Eager), {
         "tensor": lambda e: e.tensor([1.0]), "apply": lambda e: e.apply("Relu", [1.0]), "synchronize": lambda e: e.synchronize(),
         "report": lambda e: e.report()}),
