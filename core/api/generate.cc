@@ -103,6 +103,19 @@ mge_status* mge_generator_set_sampling(mge_generator* g, const mge_sampling* sam
 }
 MGE_API_CATCH
 
+mge_status* mge_generator_set_source(mge_generator* g, const char* const* names, mge_tensor* const* tensors, size_t count,
+                                     mge_run_control* control) try {
+  MGE_API_NEEDS({"generator", g}, {"names", count == 0 || names}, {"tensors", count == 0 || tensors});
+  std::vector<mge::NamedTensor> inputs;
+  for (size_t i = 0; i < count; ++i) {
+    MGE_API_NEEDS({"names", names[i]});
+    MGE_API_RETURN_IF_ERROR(mge::api::CheckInput(tensors[i], i));
+    inputs.push_back({names[i], tensors[i]->value.tensor});
+  }
+  return mge::api::Wrap(g->generator->SetSource(inputs, ControlOf(control)));
+}
+MGE_API_CATCH
+
 mge_status* mge_generator_append(mge_generator* g, const int64_t* ids, size_t count) try {
   MGE_API_NEEDS({"generator", g}, {"ids", count == 0 || ids});
   return mge::api::Wrap(g->generator->Append({ids, count}));

@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 struct GenerateOptions {
   std::string folder, ids, prompt;
-  std::vector<std::string> stop;
+  std::vector<std::string> stop, source;
   int64_t max_tokens = 128;
   bool print_tokens = true;
   bool ends = true;  // false: goes on behind end tokens
@@ -205,6 +205,25 @@ int ReadPrompt(const Globals& globals, const GenerateOptions& o, std::unique_ptr
   return kExitOk;
 }
 
+// Runs the encoder on files, NAME=FILE each. Returns the exit code.
+int SetSource(const Globals& globals, const std::vector<std::string>& source, const Generator& generator,
+              const RunControl& control) {
+  if (source.empty()) return kExitOk;
+  std::vector<std::string> names;
+  std::vector<Tensor> tensors(source.size());
+  std::vector<const Tensor*> pointers;
+  for (size_t i = 0; i < source.size(); ++i) {
+    const size_t equals = source[i].find('=');
+    if (equals == std::string::npos) {
+      return ReportUsage(globals, fmt::format("--source '{}' names no input", source[i]), "write NAME=FILE");
+    }
+    names.push_back(source[i].substr(0, equals));
+    if (Status s = Tensor::Read(source[i].substr(equals + 1)).MoveTo(tensors[i]); !s.ok()) return Report(globals, s);
+    pointers.push_back(&tensors[i]);
+  }
+  return Report(globals, generator.SetSource(names, pointers, &control));
+}
+
 int Generate(const Globals& globals, const GenerateOptions& o) {
   if (!globals.data_folder.empty()) return RefuseDataFolder(globals);
   std::unique_ptr<text::Tokenizer> tokenizer;
@@ -221,6 +240,7 @@ int Generate(const Globals& globals, const GenerateOptions& o) {
   mge_generator_facts facts;
   if (Status s = LoadFolder(globals, o.folder, &runtime, &generator); !s.ok()) return Report(globals, s);
   if (Status s = SetSampling(o, generator, &sampling); !s.ok()) return Report(globals, s);
+  if (const int code = SetSource(globals, o.source, generator, *control); code != kExitOk) return code;
   if (Status s = generator.Append(prompt); !s.ok()) return Report(globals, s);
   Generation g;
   const Status status = Continue(o, ending, generator, *control, interrupt, &g);
@@ -276,6 +296,7 @@ Action DeclareGenerate(Arguments app, const Globals& globals) {
   app.Add("--prompt", o->prompt, "The prompt as a text, by the folder's tokenizer.json; the output is a text, too")
       .ValueName("TEXT")
       .Excludes(ids);
+  app.Add("--source", o->source, "A tensor that the model's encoder reads (npy, pb)").ValueName("NAME=FILE").Repeats();
   app.Add("--max-tokens", o->max_tokens, "The most tokens to generate").Between(1, 1e9);
   app.Add("--temperature", o->temperature, "0: the most probable token; default of each option: what the folder says")
       .Between(0, 1e6);

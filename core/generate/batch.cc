@@ -36,6 +36,10 @@ Batch::Batch(std::shared_ptr<Session> session, GenerationConfig config, std::uni
 absl::StatusOr<std::unique_ptr<Batch>> Batch::Load(std::shared_ptr<Runtime> runtime, const std::string& folder,
                                                    const SessionOptions& session, const BatchOptions& options) {
   MGE_ASSIGN_OR_RETURN(ModelFolder model, LoadModelFolder(std::move(runtime), folder, session));
+  if (model.encoder) {
+    return Fail(errors::kUnsupportedFeature, "a model with an encoder cannot continue several sequences",
+                {.what = "each has a source of its own", .where = folder, .fix = "create a generator for each sequence"});
+  }
   absl::StatusOr<std::unique_ptr<Batch>> out = Create(std::move(model.session), std::move(model.config), options);
   if (!out.ok()) return AddWhere(out.status(), folder);
   return out;

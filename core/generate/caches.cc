@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/generate/layer_names.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
@@ -13,21 +14,6 @@ namespace mge {
 namespace {
 
 constexpr int64_t kFirstRows = 256;  // of a shared cache, which then doubles
-
-// Returns the layer's number as text if `name` is `pattern` with a number in place of "%d", else "".
-std::string LayerOf(std::string_view name, std::string_view pattern) {
-  const size_t at = pattern.find("%d");
-  if (at == pattern.npos) return "";
-  const std::string_view before = pattern.substr(0, at), after = pattern.substr(at + 2);
-  if (name.size() <= before.size() + after.size() || !name.starts_with(before) || !name.ends_with(after)) return "";
-  const std::string_view number = name.substr(before.size(), name.size() - before.size() - after.size());
-  return number.find_first_not_of("0123456789") == number.npos ? std::string(number) : "";
-}
-
-std::string WithLayer(std::string pattern, const std::string& layer) {
-  const size_t at = pattern.find("%d");
-  return at == pattern.npos ? pattern : pattern.replace(at, 2, layer);
-}
 
 absl::Status Unusable(const std::string& name, std::string what) {
   return Fail(errors::kUnsupportedFeature, fmt::format("the cache '{}' cannot be used", name), {.what = std::move(what)});

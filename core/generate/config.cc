@@ -99,6 +99,13 @@ constexpr std::string_view kOutputs[] = {"logits",
                                          "output_cross_qk_names",
                                          "rnn_states",
                                          "hidden_states"};
+constexpr std::string_view kEncoder[] = {
+    "session_options",   "run_options",         "filename",  "hidden_size", "num_attention_heads",
+    "num_hidden_layers", "num_key_value_heads", "head_size", "inputs",      "outputs"};
+constexpr std::string_view kEncoderInputs[] = {"input_ids",    "attention_mask", "audio_features",
+                                               "position_ids", "inputs_embeds",  "embeddings"};
+constexpr std::string_view kEncoderOutputs[] = {"encoder_hidden_states", "hidden_states", "encoder_outputs",
+                                                "cross_present_key_names", "cross_present_value_names"};
 constexpr std::string_view kSearch[] = {"do_sample",
                                         "min_length",
                                         "max_length",
@@ -124,7 +131,7 @@ absl::Status Wrong(std::string title, std::string what = {}) {
 
 absl::Status Unsupported(std::string_view kind, std::string_view key) {
   return Fail(errors::kUnsupportedFeature, fmt::format("the folder holds {}, which cannot be generated with", kind),
-              {.what = fmt::format("only models that are one decoder are supported; {} is set", key),
+              {.what = fmt::format("only decoders, also with an encoder, are supported; {} is set", key),
                .where = kFile,
                .fix = "use `mge run` or a session for the single ONNX files"});
 }
@@ -202,7 +209,6 @@ class Reader {
 // Fails for models that are not one decoder.
 absl::Status CheckKind(const Reader& model, const Reader& decoder, std::string_view type) {
   const std::pair<std::string_view, std::string_view> parts[] = {
-      {"encoder", "an encoder with a decoder"},
       {"vision", "a model of images"},
       {"speech", "a model of speech"},
       {"embedding", "a model whose embedding is a file of its own"}};
@@ -210,9 +216,7 @@ absl::Status CheckKind(const Reader& model, const Reader& decoder, std::string_v
     if (model.Has(key)) return Unsupported(kind, model.PathOf(key));
   }
   if (decoder.Has("pipeline")) return Unsupported("a pipeline of several models", decoder.PathOf("pipeline"));
-  const std::pair<std::string_view, std::string_view> types[] = {{"whisper", "an encoder with a decoder"},
-                                                                 {"marian-ssru", "an encoder with a decoder"},
-                                                                 {"t5", "an encoder with a decoder"},
+  const std::pair<std::string_view, std::string_view> types[] = {{"marian-ssru", "a recurrent decoder"},
                                                                  {"decoder-pipeline", "a pipeline of several models"}};
   for (const auto& [name, kind] : types) {
     if (type == name) return Unsupported(kind, fmt::format("model.type \"{}\"", name));
@@ -237,6 +241,30 @@ void ReadCaches(Reader& inputs, Reader& outputs, std::vector<CacheNames>& caches
     outputs.Read(kind.present_key, names.present);
     caches.push_back(std::move(names));
   }
+}
+
+// Reads the encoder and how its outputs become inputs of the decoder.
+void ReadEncoder(Reader& encoder, Reader& decoder_inputs, EncoderConfig& out, std::vector<std::string>& unknown) {
+  out.model = "encoder.onnx";
+  encoder.Read("filename", out.model);
+  Reader inputs = encoder.Object("inputs"), outputs = encoder.Object("outputs");
+  inputs.Read("input_ids", out.input_ids);
+  inputs.Read("attention_mask", out.attention_mask);
+  decoder_inputs.Read("encoder_attention_mask", out.mask_of_decoder);
+  EncoderLink states = {"encoder_hidden_states", "encoder_hidden_states"};
+  for (const std::string_view key : {"hidden_states", "encoder_outputs", "encoder_hidden_states"})
+    outputs.Read(key, states.output);
+  decoder_inputs.Read("encoder_hidden_states", states.input);
+  EncoderLink keys = {"present_key_cross_%d", "past_key_cross_%d"},
+              values = {"present_value_cross_%d", "past_value_cross_%d"};
+  outputs.Read("cross_present_key_names", keys.output);
+  outputs.Read("cross_present_value_names", values.output);
+  decoder_inputs.Read("cross_past_key_names", keys.input);
+  decoder_inputs.Read("cross_past_value_names", values.input);
+  out.links = {std::move(states), std::move(keys), std::move(values)};
+  encoder.AddUnknown(kEncoder, unknown);
+  inputs.AddUnknown(kEncoderInputs, unknown);
+  outputs.AddUnknown(kEncoderOutputs, unknown);
 }
 
 void ReadSearch(Reader& search, GenerationConfig& config, std::vector<std::string>& ignored) {
@@ -307,6 +335,10 @@ absl::StatusOr<GenerationConfig> ParseGenerationConfig(std::string_view text, co
   outputs.Read("logits", config.logits);
   ReadCaches(inputs, outputs, config.caches);
   std::vector<std::string> unknown, ignored;
+  if (model.Has("encoder")) {
+    Reader encoder = model.Object("encoder");
+    ReadEncoder(encoder, inputs, config.encoder, unknown);
+  }
   ReadSearch(search, config, ignored);
   MGE_RETURN_IF_ERROR(status);
   MGE_RETURN_IF_ERROR(AddWhere(CheckSampling(config.sampling), fmt::format("search of {}", kFile)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file genai_config.json of a folder of ONNX Runtime GenAI, for models that are one decoder.
+// The file genai_config.json of a folder of ONNX Runtime GenAI, for models that are one decoder, perhaps with an encoder.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,21 @@ struct CacheNames {
   std::string present;  // of the output that is the next run's input
 };
 
+// An output of the encoder that the decoder reads. "%d" stands for the number of the layer.
+struct EncoderLink {
+  std::string output;  // of the encoder
+  std::string input;   // of the decoder
+};
+
+// The encoder of a model that turns one sequence, the source, into another.
+struct EncoderConfig {
+  std::string model = "";  // the file in the folder; "": the model is a decoder alone
+  std::string input_ids = "input_ids";
+  std::string attention_mask = "attention_mask";           // input of the encoder
+  std::string mask_of_decoder = "encoder_attention_mask";  // input of the decoder for the same mask
+  std::vector<EncoderLink> links = {};
+};
+
 struct GenerationConfig {
   std::string model = "model.onnx";      // the file in the folder
   int64_t vocabulary = 0;                // number of token ids; 0: not stated
@@ -40,11 +55,12 @@ struct GenerationConfig {
   std::string total_length = "total_sequence_length";
   std::string logits = "logits";
   std::vector<CacheNames> caches = {};
+  EncoderConfig encoder = {};
 };
 
 // Parses the file's text. Logs one warning that lists unknown keys, with the nearest known name of each, and what the file asks for
-// but generation does not do. Fails with kConfigFile if the text is not such a file, and with kUnsupportedFeature for an encoder with
-// a decoder, a pipeline, images and speech.
+// but generation does not do. Fails with kConfigFile if the text is not such a file, and with kUnsupportedFeature for a pipeline,
+// images, speech and recurrent decoders.
 absl::StatusOr<GenerationConfig> ParseGenerationConfig(std::string_view text, const Logger& logger);
 
 // Reads the file of a folder. Fails like ParseGenerationConfig(), and with kFileAccess.

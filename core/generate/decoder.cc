@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/generate/layer_names.h"
 #include "core/generate/logits.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
@@ -14,6 +15,13 @@ namespace {
 
 // A run of more tokens is split: the logits of all but the last one are not needed, and the last one is a run like those that follow.
 constexpr size_t kTogether = 16;
+
+// Returns whether the decoder's input of this name comes from the encoder.
+bool ReadsSource(const std::string& name, const EncoderConfig& encoder) {
+  if (encoder.model.empty()) return false;
+  const auto is = [&](const EncoderLink& link) { return name == link.input || !LayerOf(name, link.input).empty(); };
+  return name == encoder.mask_of_decoder || std::ranges::any_of(encoder.links, is);
+}
 
 // Returns a tensor of integers: `first`, `first` + `step`, and so on.
 absl::StatusOr<Tensor> Count(DType dtype, Shape dims, int64_t first, int64_t step) {
@@ -72,6 +80,11 @@ absl::Status Decoder::BindInputs(const GenerationConfig& config) {
       inputs_.push_back({.content = Content::kCache, .cache = cache});
       continue;
     }
+    if (ReadsSource(value.name, config.encoder)) {
+      inputs_.push_back({.content = Content::kSource, .cache = source_.size()});
+      source_.emplace_back();
+      continue;
+    }
     const auto known = std::ranges::find_if(named, [&](const auto& n) { return *n.first == value.name; });
     if (known == std::end(named)) {
       return Fail(errors::kUnsupportedFeature,
@@ -109,9 +122,15 @@ absl::Status Decoder::Explained(absl::Status status, int64_t total) const {
 absl::StatusOr<HostValue> Decoder::InputFor(const Input& input, std::span<const int64_t> ids) const {
   const auto count = static_cast<int64_t>(ids.size());
   if (input.content == Content::kCache) return caches_.InputOf(input.cache);
+  if (input.content == Content::kSource) {
+    HostValue out;
+    out.tensor = source_[input.cache];
+    return out;
+  }
   absl::StatusOr<Tensor> tensor;
   switch (input.content) {
-    case Content::kCache: break;
+    case Content::kCache:
+    case Content::kSource: break;
     case Content::kMask: tensor = Count(input.dtype, {1, length_ + count}, 1, 0); break;
     case Content::kPositions: tensor = Count(input.dtype, {1, count}, length_, 1); break;
     case Content::kPastLength: tensor = Count(input.dtype, input.dims, length_, 0); break;
@@ -134,6 +153,10 @@ absl::StatusOr<HostValue> Decoder::InputFor(const Input& input, std::span<const 
 }
 
 absl::Status Decoder::Run(std::span<const int64_t> ids, std::vector<float>* logits, RunControl* control) {
+  if (!source_.empty() && !source_.front().defined()) {
+    return Fail(errors::kApiMisuse, "the source that the model's encoder reads is not set",
+                {.fix = "set the inputs of the encoder before the first token is generated"});
+  }
   const int64_t total = length_ + static_cast<int64_t>(ids.size());
   MGE_RETURN_IF_ERROR(caches_.Reserve(length_, total));
   const OutputSet& wanted = logits ? all_ : without_logits_;
@@ -167,6 +190,20 @@ absl::Status Decoder::RunRest(std::span<const int64_t> tokens, int64_t chunk, st
     MGE_RETURN_IF_ERROR(Run(pending.first(count), last ? logits : nullptr, control));
     if (last) return absl::OkStatus();
   }
+}
+
+std::vector<std::string> Decoder::source_inputs() const {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    if (inputs_[i].content == Content::kSource) out.push_back(session_->graph().value(session_->graph().inputs()[i]).name);
+  }
+  return out;
+}
+
+absl::Status Decoder::SetSource(std::vector<Tensor> values) {
+  MGE_RETURN_IF_ERROR(Truncate(0));
+  source_ = std::move(values);
+  return absl::OkStatus();
 }
 
 absl::Status Decoder::Truncate(int64_t length) {

@@ -27,6 +27,11 @@ class Decoder {
   // The number of tokens that it has seen.
   int64_t length() const { return length_; }
 
+  // The inputs that an encoder computes, by name; empty: the model has none.
+  std::vector<std::string> source_inputs() const;
+  // Sets these inputs, in their order, and forgets all tokens.
+  absl::Status SetSource(std::vector<Tensor> values);
+
   // Runs tokens. With `logits`, replaces it by the logits of the token behind the last one. If this fails, the decoder has seen the
   // tokens of before. `control` may be null.
   absl::Status Run(std::span<const int64_t> ids, std::vector<float>* logits, RunControl* control);
@@ -45,12 +50,12 @@ class Decoder {
                        RunControl* control) const;
 
  private:
-  enum class Content { kIds, kMask, kPositions, kPastLength, kTotalLength, kCache };
+  enum class Content { kIds, kMask, kPositions, kPastLength, kTotalLength, kCache, kSource };
   struct Input {
     Content content;
     DType dtype = DType::kUndefined;
     Shape dims = {};   // of kPastLength and kTotalLength
-    size_t cache = 0;  // index, for kCache
+    size_t cache = 0;  // index, for kCache; of the source's values, for kSource
   };
   // The outputs that a run computes: the caches, and perhaps the logits, in the model's order.
   struct OutputSet {
@@ -70,6 +75,7 @@ class Decoder {
   Caches caches_;
   std::vector<Input> inputs_;  // in the model's order
   OutputSet all_, without_logits_;
+  std::vector<Tensor> source_;  // undefined until SetSource()
   bool aligns_left_ = false;
   int64_t length_ = 0;
 };

@@ -38,6 +38,7 @@ std::string Decoder::ReasonAgainstRows() const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const Value& value = graph.value(graph.inputs()[i]);
     const Content content = inputs_[i].content;
+    if (content == Content::kSource) return "each sequence has a source of its own";
     masks |= content == Content::kMask;
     positions |= content == Content::kPositions;
     rows |= content == Content::kCache && value.type.dims.size() >= 4;

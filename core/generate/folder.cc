@@ -23,13 +23,16 @@ absl::StatusOr<ModelFolder> LoadModelFolder(std::shared_ptr<Runtime> runtime, co
                                             const SessionOptions& options) {
   ModelFolder out;
   MGE_ASSIGN_OR_RETURN(out.config, ReadGenerationConfig(folder, runtime->logger()));
-  if (!IsWithin(out.config.model)) {
-    return Fail(errors::kConfigFile, fmt::format("model.decoder.filename '{}' is outside of the folder", out.config.model),
-                {.where = folder, .fix = "put the model's file into the folder"});
-  }
   SessionOptions own = options;
   own.outputs_on_device = true;  // caches stay there
-  MGE_ASSIGN_OR_RETURN(out.session, Session::Load(std::move(runtime), folder + "/" + out.config.model, own));
+  const auto load = [&](const std::string& file, std::string_view key) -> absl::StatusOr<std::shared_ptr<Session>> {
+    if (IsWithin(file)) return Session::Load(runtime, folder + "/" + file, own);
+    return Fail(errors::kConfigFile, fmt::format("{} '{}' is outside of the folder", key, file),
+                {.where = folder, .fix = "put the model's file into the folder"});
+  };
+  MGE_ASSIGN_OR_RETURN(out.session, load(out.config.model, "model.decoder.filename"));
+  const std::string& encoder = out.config.encoder.model;
+  if (!encoder.empty()) MGE_ASSIGN_OR_RETURN(out.encoder, load(encoder, "model.encoder.filename"));
   return out;
 }
 

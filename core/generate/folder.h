@@ -14,7 +14,8 @@ namespace mge {
 
 struct ModelFolder {
   GenerationConfig config;
-  std::shared_ptr<Session> session;  // whose outputs stay on the device
+  std::shared_ptr<Session> session;  // of the decoder; outputs stay on the device
+  std::shared_ptr<Session> encoder;  // null: the model has none
 };
 
 // Fails like ReadGenerationConfig() and Session::Load().

@@ -43,16 +43,23 @@ Generator::Generator(std::unique_ptr<Decoder> decoder, GenerationConfig config, 
 absl::StatusOr<std::unique_ptr<Generator>> Generator::Load(std::shared_ptr<Runtime> runtime, const std::string& folder,
                                                            const SessionOptions& options, int64_t max_length) {
   MGE_ASSIGN_OR_RETURN(ModelFolder model, LoadModelFolder(std::move(runtime), folder, options));
-  absl::StatusOr<std::unique_ptr<Generator>> out = Create(std::move(model.session), std::move(model.config), max_length);
+  absl::StatusOr<std::unique_ptr<Generator>> out =
+      Create(std::move(model.session), std::move(model.config), max_length, std::move(model.encoder));
   if (!out.ok()) return AddWhere(out.status(), folder);
   return out;
 }
 
 absl::StatusOr<std::unique_ptr<Generator>> Generator::Create(std::shared_ptr<Session> session, GenerationConfig config,
-                                                             int64_t max_length) {
+                                                             int64_t max_length, std::shared_ptr<Session> encoder) {
   MGE_ASSIGN_OR_RETURN(max_length, MaxLengthOf(config, max_length));
   MGE_ASSIGN_OR_RETURN(std::unique_ptr<Decoder> decoder, Decoder::Create(std::move(session), config, max_length));
-  return std::unique_ptr<Generator>(new Generator(std::move(decoder), std::move(config), max_length));
+  std::unique_ptr<Encoder> source;
+  if (encoder) {
+    MGE_ASSIGN_OR_RETURN(source, Encoder::Create(std::move(encoder), config.encoder, decoder->source_inputs()));
+  }
+  std::unique_ptr<Generator> out(new Generator(std::move(decoder), std::move(config), max_length));
+  out->encoder_ = std::move(source);
+  return out;
 }
 
 absl::Status Generator::SetSampling(const SamplingOptions& options) {
@@ -60,6 +67,18 @@ absl::Status Generator::SetSampling(const SamplingOptions& options) {
   MGE_RETURN_IF_ERROR(turn.status());
   MGE_RETURN_IF_ERROR(CheckSampling(options));
   sampling_ = options;
+  return absl::OkStatus();
+}
+
+absl::Status Generator::SetSource(std::span<const NamedTensor> inputs, RunControl* control) {
+  const Turn turn(busy_);
+  MGE_RETURN_IF_ERROR(turn.status());
+  if (!encoder_) {
+    return Fail(errors::kApiMisuse, "the model has no encoder", {.fix = "append the text to the sequence"});
+  }
+  MGE_ASSIGN_OR_RETURN(std::vector<Tensor> values, encoder_->Run(inputs, control));
+  MGE_RETURN_IF_ERROR(decoder_->SetSource(std::move(values)));
+  logits_.clear();
   return absl::OkStatus();
 }
 

@@ -15,6 +15,7 @@
 
 #include "core/generate/config.h"
 #include "core/generate/decoder.h"
+#include "core/generate/encoder.h"
 #include "core/generate/sampling.h"
 
 namespace mge {
@@ -32,10 +33,11 @@ class Generator {
   // like ReadGenerationConfig(), Session::Load() and Create().
   static absl::StatusOr<std::unique_ptr<Generator>> Load(std::shared_ptr<Runtime> runtime, const std::string& folder,
                                                          const SessionOptions& options, int64_t max_length = 0);
-  // Generates with a session. Fails with kUnsupportedFeature if the model is not a decoder as `config` describes it, and with
+  // Generates with a session, and one of the encoder if the config has one. Fails with kUnsupportedFeature if the model is not a decoder as `config` describes it, and with
   // kApiMisuse if `max_length` is larger than the context.
   static absl::StatusOr<std::unique_ptr<Generator>> Create(std::shared_ptr<Session> session, GenerationConfig config,
-                                                           int64_t max_length = 0);
+                                                           int64_t max_length = 0,
+                                                           std::shared_ptr<Session> encoder = nullptr);
 
   const Session& session() const { return decoder_->session(); }
   const std::vector<int64_t>& end_tokens() const { return config_.end_tokens; }
@@ -52,6 +54,9 @@ class Generator {
   // Fails like CheckSampling().
   absl::Status SetSampling(const SamplingOptions& options);
 
+  // Runs the encoder on its inputs, by name. The tokens of the sequence then run again. Fails with kApiMisuse if the model has no encoder, and
+  // like Encoder::Run().
+  absl::Status SetSource(std::span<const NamedTensor> inputs, RunControl* control = nullptr);
   // Appends tokens. They run when the next logits are needed. Fails with kIndexOutOfRange for an id outside of the vocabulary, and with
   // kLimit if the sequence would be longer than max_length().
   absl::Status Append(std::span<const int64_t> ids);
@@ -70,6 +75,7 @@ class Generator {
   absl::Status RunPending(RunControl* control);
 
   const std::unique_ptr<Decoder> decoder_;
+  std::unique_ptr<Encoder> encoder_;  // may be null
   const GenerationConfig config_;
   const int64_t max_length_;
   uint64_t weight_bytes_;

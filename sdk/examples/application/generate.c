@@ -57,6 +57,11 @@ int main(int argc, char** argv) {
   printf("at most %lld tokens on %s; each adds %llu bytes to the caches\n", (long long)facts.max_length, facts.device,
          (unsigned long long)facts.cache_bytes_per_token);
 
+  /* A model with an encoder reads a source first. */
+  mge_status* status = mge_generator_set_source(generator, NULL, NULL, 0, NULL);
+  printf("source: %s\n", mge_status_title(status));
+  mge_status_release(status);
+
   int64_t prompt[16];
   size_t length = 0;
   for (int i = 2; i < argc && length < 16; ++i) prompt[length++] = atoll(argv[i]);

@@ -34,8 +34,8 @@ typedef struct mge_generator_options {
 } mge_generator_options;
 static inline void mge_generator_options_init(mge_generator_options* options) { MGE_CLEAR_(options); }
 
-/* Loads the model of a folder of ONNX Runtime GenAI: genai_config.json beside a decoder with caches. Fails with E0403 for other kinds of
- * models (an encoder with a decoder, a pipeline, images, speech), with E0206 for a wrong genai_config.json, and like
+/* Loads the model of a folder of ONNX Runtime GenAI: genai_config.json beside a decoder with caches, and perhaps an encoder. Fails with E0403
+ * for other kinds of models (a pipeline, images, speech by an own file, recurrent decoders), with E0206 for a wrong genai_config.json, and like
  * mge_session_load. Its unknown keys are one warning. */
 MGE_API MGE_NODISCARD mge_status* mge_generator_load(mge_runtime* runtime, const char* folder,
                                                      const mge_generator_options* options /* nullable */,
@@ -78,6 +78,13 @@ static inline void mge_sampling_init(mge_sampling* sampling) {
 /* Returns the present options: at first those of the folder; its seed is random if it has none. */
 MGE_API MGE_NODISCARD mge_status* mge_generator_sampling(mge_generator* generator, mge_sampling* out);
 MGE_API MGE_NODISCARD mge_status* mge_generator_set_sampling(mge_generator* generator, const mge_sampling* sampling);
+
+/* Runs the encoder of a model that has one: on the features of speech or the tokens of a text to translate. The tensors are inputs of the encoder,
+ * with their names. A mask that is not given is 1 for each token. The tokens of the sequence run again; the first one is usually the model's
+ * decoder_start_token_id. Fails with E0207 if the model has no encoder, and like mge_session_run. `control` as in mge_generator_next. */
+MGE_API MGE_NODISCARD mge_status* mge_generator_set_source(mge_generator* generator, const char* const* names,
+                                                           mge_tensor* const* tensors, size_t count,
+                                                           mge_run_control* control /* nullable */);
 
 /* Appends tokens to the sequence. They run when logits are needed: a long prompt in parts. Fails with E0309 for an id outside of the
  * vocabulary, and with E0310, which says how many fit, if the sequence would be longer than max_length. */

@@ -93,6 +93,16 @@ class Generator : public internal::Owner<mge_generator, mge_generator_release> {
     const mge_sampling raw = internal::RawSampling(sampling);
     return Status(mge_generator_set_sampling(get(), &raw));
   }
+  // Runs the encoder of a model that has one. `names` are those of the inputs.
+  Status SetSource(const std::vector<std::string>& names, Span<const Tensor* const> tensors,
+                   const RunControl* control = nullptr) const {
+    const internal::Texts texts(names);
+    std::vector<mge_tensor*> raw;
+    for (const Tensor* t : tensors) raw.push_back(t->get());
+    raw.resize(names.size(), nullptr);
+    return Status(
+        mge_generator_set_source(get(), texts.data(), raw.data(), names.size(), control ? control->get() : nullptr));
+  }
   Status Append(Span<const int64_t> ids) const { return Status(mge_generator_append(get(), ids.data(), ids.size())); }
   // `control`: cancels the run or limits its time.
   Result<NextToken> Next(const RunControl* control = nullptr) const {

@@ -241,6 +241,7 @@ _FUNCTIONS: dict[Any, dict[str, list[Any]]] = {
         "profile_create": [_out], "profile_report": [_p, _s, _out],
         "generator_load": [_p, _s, c.POINTER(GeneratorOptions), _out], "generator_describe": [_p, c.POINTER(GeneratorFacts)],
         "generator_sampling": [_p, c.POINTER(Sampling)], "generator_set_sampling": [_p, c.POINTER(Sampling)],
+        "generator_set_source": [_p, _ps, _out, _size, _p],
         "generator_append": [_p, _dims, _size], "generator_next": [_p, _p, c.POINTER(_i64), c.POINTER(_i32)],
         "generator_logits": [_p, _p, c.POINTER(c.POINTER(c.c_float)), c.POINTER(_size)], "generator_rewind": [_p, _size],
         "batch_load": [_p, _s, c.POINTER(BatchOptions), _out],

@@ -20,12 +20,13 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from ._handles import BatchHandle, Closable, GeneratorHandle
+from ._handles import BatchHandle, Closable, GeneratorHandle, pointers
 from ._native import BatchOptions, BatchToken as _BatchToken, GeneratorFacts, GeneratorOptions, Sampling as _Sampling, lib, text, texts
 from .context import Context
 from .errors import UnsupportedError, UsageError, raise_for
 from .runs import RunControl
 from .runtime import Runtime, Settings, default_runtime, setting_texts
+from .values import handles_of
 
 _ENDS = (None, "end token", "length")
 
@@ -114,6 +115,14 @@ class Generator(Closable):
         count = c.c_size_t()
         data = lib.mge_generator_tokens(self._open(), c.byref(count))
         return list(data[: count.value])
+
+    def set_source(self, *, control: RunControl | None = None, **inputs: Any) -> None:
+        """Runs the encoder of a model that has one, on inputs by name: the features of speech, or the tokens of a text to translate. A mask
+        that is not given is 1 for each token. The tokens of the sequence run again."""
+        handles = handles_of(inputs, {})
+        names = (c.c_char_p * max(1, len(handles)))(*[name.encode() for name in handles])
+        raise_for(lib.mge_generator_set_source(self._open(), names, pointers(list(handles.values())), len(handles),
+                                               None if control is None else control._open()))
 
     def append(self, ids: Iterable[int]) -> None:
         """Appends tokens. They run when the next token is needed."""

@@ -89,8 +89,7 @@ TEST(GenerationConfigs, ThatAskForBeamsAreAWarning) {
 
 TEST(GenerationConfigs, OfOtherKindsOfModelsAreRefusedByName) {
   const std::pair<const char*, const char*> kinds[] = {
-      {R"({"model": {"decoder": {}, "encoder": {}}})", "an encoder with a decoder"},
-      {R"({"model": {"type": "whisper", "decoder": {}}})", "an encoder with a decoder"},
+      {R"({"model": {"type": "marian-ssru", "decoder": {}}})", "a recurrent decoder"},
       {R"({"model": {"decoder": {}, "vision": {}}})", "a model of images"},
       {R"({"model": {"decoder": {}, "speech": {}}})", "a model of speech"},
       {R"({"model": {"decoder": {"pipeline": []}}})", "a pipeline of several models"}};

@@ -137,7 +137,7 @@ class Generation(unittest.TestCase):
             self.generator.next()
 
     def test_continues_several_sequences_that_join_and_leave(self):
-        batch = mge.Batch(self.folder, device="cpu0", cache_bytes=80 * 64)  # 64 tokens
+        batch = mge.Batch(self.folder, device="cpu0", cache_bytes=80 * 128)  # 128 tokens
         first = batch.add([5, 1], max_tokens=3)
         self.assertEqual(batch.step(), [mge.BatchToken(first, 3, None)])
         second = batch.add([9], sampling=mge.Sampling())
@@ -149,6 +149,7 @@ class Generation(unittest.TestCase):
         batch.remove(first)
         with self.assertRaisesRegex(mge.UsageError, "there is no sequence 0"):
             batch.tokens(first)
+        batch.add([1])
         batch.add([1])
         with self.assertRaisesRegex(mge.OutOfMemoryError, "0 tokens fit"):
             batch.add([1])

@@ -79,7 +79,7 @@ CLASSES = {
         "vocabulary": lambda g: g.vocabulary, "max_length": lambda g: g.max_length, "end_tokens": lambda g: g.end_tokens,
         "device": lambda g: g.device, "cache_bytes_per_token": lambda g: g.cache_bytes_per_token,
         "weight_bytes": lambda g: g.weight_bytes, "sampling": lambda g: g.sampling, "sequence": lambda g: g.sequence,
-        "append": lambda g: g.append([1]), "next": lambda g: g.next(), "logits": lambda g: g.logits(),
+        "append": lambda g: g.append([1]), "set_source": lambda g: g.set_source(), "next": lambda g: g.next(), "logits": lambda g: g.logits(),
         "rewind": lambda g: g.rewind(0), "tokens": lambda g: next(g.tokens()), "generate": lambda g: next(g.generate("a"))}),
     mge.Batch: (lambda: mge.Batch.__new__(mge.Batch), {
         "add": lambda b: b.add([1]), "step": lambda b: b.step(), "tokens": lambda b: b.tokens(0), "remove": lambda b: b.remove(0)}),
