@@ -33,7 +33,8 @@ _CLOSE_POLL_SECONDS = 0.001
 
 @dataclasses.dataclass(frozen=True)
 class MemoryUse:
-    """Memory in bytes of the latest plan, as planned and as measured, and its steps."""
+    """Memory in bytes of the latest plan, as planned and as measured, its steps, and how many operations of the engine ran them in
+    the latest run."""
 
     planned_peak_bytes: int
     measured_peak_bytes: int
@@ -41,6 +42,7 @@ class MemoryUse:
     steps: int
     reference_steps: int
     staged_bytes: int
+    engine_operations: int
 
 
 class States(AnyMutableMapping[str, Any]):

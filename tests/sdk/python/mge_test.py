@@ -300,6 +300,7 @@ class Tensors(unittest.TestCase):
         expected = mge.run(MODEL, image=images()[:2])["probabilities"]
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-6)
         self.assertEqual(session.memory().staged_bytes, 0)
+        self.assertEqual(session.memory().engine_operations, 1)
 
 
 class Contexts(unittest.TestCase):

@@ -1,0 +1,672 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MXNet's page of variables: library and files, threads, memory, engine, profiler, kernels. mxnet_kvstore.py has the rest."""
+import hashlib
+import http.server
+import json
+import threading
+import zipfile
+
+import numpy as np
+
+import models
+from onnx_model import FLOAT, data, model_of, node, number, tensor
+from product import DIGITS, expect
+from table import check
+
+MIB = 1 << 20
+GPU = {"MGE_VIRTUAL_DEVICES": 1, "MGE_VIRTUAL_GPU": 1}  # gpu0 is a GPU in software
+
+
+def planned(p, model, device="cpu0", **variables):
+    """Returns the planned peak of a model in bytes."""
+    return p.mge("memory", model, "--json", "--device", device, **variables).json["planned_peak_bytes"]
+
+
+# ---- library and files
+
+
+@check("MXNET_LIBRARY_PATH")
+def library_path(p):
+    copy = p.write("copy/libmge_copy.so", p.library.read_bytes())
+    program = """
+maps = open("/proc/self/maps").read()
+tell(copies=maps.count("libmge_copy.so"), others=maps.count("libmge.so"))
+"""
+    plain = {"MGE_LIBRARY_PATH": None, "LD_LIBRARY_PATH": p.library.parent}
+    chosen = p.python(program, MXNET_LIBRARY_PATH=copy, **plain)
+    expect(chosen.copies > 0 and chosen.others == 0, f"only the copy is mapped: {chosen.facts}")
+    for path, why in (("copy/libmge_copy.so", "absolute"), (p.folder / "none.so", "no such file")):
+        other = p.python(program, MXNET_LIBRARY_PATH=path, **plain)
+        expect(other.copies == 0 and other.others > 0 and why in other.err, f"{path} is ignored with a warning: {other.err}")
+    return "only that library is mapped; a relative and a missing path are ignored with a warning"
+
+
+def repository(p, content=b"the weights of a model"):
+    """Writes a repository with the model `net` and the file `set/file.bin`. Returns the hash of both."""
+    sha1 = hashlib.sha1(content).hexdigest()
+    p.write("repository/set/file.bin", content)
+    archive = p.write(f"repository/gluon/models/net-{sha1[:8]}.zip", b"")
+    with zipfile.ZipFile(archive, "w") as z:
+        z.writestr("net.params", content)
+    return sha1
+
+
+@check("MXNET_HOME")
+def home(p):
+    sha1 = repository(p)
+    program = f"tell(path=str(mge.data.fetch('set/file.bin', sha1={sha1!r})))"
+    address = f"file://{p.folder}/repository"
+    first = p.python(program, MXNET_HOME=p.folder / "kept", MXNET_GLUON_REPO=address).path
+    expect(first == str(p.folder / "kept/set/file.bin"), f"the file lies in MXNET_HOME: {first}")
+    again = p.python(program, MXNET_HOME=p.folder / "kept", MXNET_GLUON_REPO="file:///nowhere").path
+    default = p.python(program, MXNET_GLUON_REPO=address).path
+    expect(again == first and default == str(p.folder / "home/.mxnet/set/file.bin"), f"~/.mxnet by default: {default}")
+    return "files lie below it, and are found there again; ~/.mxnet without it"
+
+
+@check("MXNET_GLUON_REPO")
+def gluon_repo(p):
+    sha1 = repository(p)
+    asked = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *rest):
+            super().__init__(*rest, directory=str(p.folder / "repository"))
+
+        def log_message(self, form, *rest):
+            asked.append(form % rest)
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        program = f"tell(path=str(mge.data.fetch_model('net', sha1={sha1!r})))"
+        variables = {"MXNET_GLUON_REPO": f"http://127.0.0.1:{server.server_port}/", "MXNET_HOME": p.folder / "kept"}
+        path = p.python(program, **variables).path
+        p.python(program, **variables)
+        expect(len(asked) == 1, f"the second call asks nobody: {asked}")
+        p.write(path, b"damaged")
+        damaged = p.python(program, **variables)
+        expect(len(asked) == 2 and "downloaded again" in damaged.err, f"a damaged file is downloaded again: {damaged.err}")
+        wrong = p.python(program.replace(sha1, sha1[:8] + "0" * 32), code=1, MXNET_HOME=p.folder / "other",
+                         MXNET_GLUON_REPO=variables["MXNET_GLUON_REPO"])
+        expect("sha1" in wrong.err and "InvalidError" in wrong.err, f"a wrong hash is an error: {wrong.err[-300:]}")
+        server.shutdown()
+    refused = p.python("mge.default_runtime()", code=1, MXNET_GLUON_REPO="zz9")
+    expect("MXNET_GLUON_REPO" in refused.err and "https://" in refused.err, f"zz9 is refused: {refused.err[-300:]}")
+    return "downloads from there once, checked by hash; 'zz9' is refused with the allowed forms"
+
+
+# ---- threads
+
+HANG = """
+import threading
+model = open("m.onnx", "rb").read()
+x = np.ones((64, 64), np.float32)
+sessions = [mge.Session(model, device="gpu0") for _ in range(2)]
+control = mge.RunControl()
+
+def stuck():
+    try:
+        sessions[0].run(x, control=control)
+    except mge.Error:
+        pass
+
+thread = threading.Thread(target=stuck)
+thread.start()
+import time
+time.sleep(0.5)  # the first run hangs in its operation
+try:
+    y = sessions[1].run(x, timeout=float(sys.argv[1]))["y"]
+    tell(second="ran")
+except mge.Error as error:
+    tell(second=type(error).__name__, text=str(error))
+os._exit(0)
+"""
+
+
+def second_run(p, seconds, fault, **variables):
+    """One operation of the first run never ends. Returns what becomes of the second run."""
+    return p.python(HANG, seconds, MGE_VIRTUAL_FAULT=fault, **GPU, **variables).second
+
+
+@check("MXNET_GPU_WORKER_NTHREADS")
+def gpu_worker_threads(p):
+    p.need("virtual")
+    p.write("m.onnx", models.one("Relu", 64, 64))
+    alone = second_run(p, 1, "kernel@1=hang", MXNET_GPU_WORKER_NTHREADS=1)
+    beside = second_run(p, 60, "kernel@1=hang", MXNET_GPU_WORKER_NTHREADS=2)
+    expect(alone == "TimeLimitError" and beside == "ran", f"with 1 the second run waits ({alone}), with 2 it ends ({beside})")
+    return "while a kernel of one run hangs: 1 - a second run never begins; 2 - it ends"
+
+
+@check("MXNET_GPU_COPY_NTHREADS")
+def gpu_copy_threads(p):
+    p.need("virtual")
+    p.write("m.onnx", models.one("Relu", 64, 64))
+    alone = second_run(p, 1, "copy@1=hang", MXNET_GPU_COPY_NTHREADS=1)
+    beside = second_run(p, 60, "copy@1=hang", MXNET_GPU_COPY_NTHREADS=2)
+    expect(alone == "TimeLimitError" and beside == "ran", f"with 1 the second run waits ({alone}), with 2 it ends ({beside})")
+    return "while a copy of one run hangs: 1 - a second run never begins; 2 - it ends"
+
+
+ASYNC = """
+import asyncio
+session = mge.Session("m.onnx", device="cpu0", threads=1)
+x = np.ones((8, 8), np.float32)
+session.run(x)
+
+async def some(count, priority):
+    order = []
+    async def one(i):
+        await session.run_async(x, priority=i if priority else 0)
+        order.append(i)
+    await asyncio.gather(*[one(i) for i in range(count)])
+    return order
+"""
+
+
+@check("MXNET_CPU_WORKER_NTHREADS")
+def cpu_worker_threads(p):
+    p.write("m.onnx", models.one("Relu", 8, 8))
+    program = ASYNC + "asyncio.run(some(4, False))\ntell(threads=threads())"
+    seen = [p.python(program, MXNET_CPU_WORKER_NTHREADS=n).threads for n in (1, 2, 5)]
+    expect([n - seen[0] for n in seen] == [0, 1, 4], f"one thread more per worker: {seen}")
+    unset = p.python(program).threads
+    expect(unset == seen[0], f"1 without it: {unset}")
+    return f"threads of the process after asynchronous runs: {seen} for 1, 2 and 5"
+
+
+@check("MXNET_CPU_PRIORITY_NTHREADS")
+def cpu_priority_threads(p):
+    p.write("m.onnx", models.one("Relu", 8, 8))
+    program = ASYNC + "asyncio.run(some(8, True))\ntell(threads=threads())"
+    seen = [p.python(program, MXNET_CPU_PRIORITY_NTHREADS=n).threads for n in (1, 2, 4)]
+    expect([n - seen[0] for n in seen] == [0, 1, 3], f"one thread more per worker: {seen}")
+    return f"threads of the process after runs with priorities: {seen} for 1, 2 and 4"
+
+
+def most_threads(trace, label):
+    """Returns the most threads that took part in a step whose label begins so, over all runs of a trace."""
+    most, workers = 1, set()
+    for event in trace["traceEvents"]:
+        if event.get("cat") == "step":
+            workers = set()
+        if event.get("cat") == "work" and event["name"].startswith(label):
+            workers.add(event["tid"])
+            most = max(most, len(workers) + 1)
+    return most
+
+
+def bench_threads(p, label, model, **variables):
+    """Returns the most threads that took part in a step in several hundred runs."""
+    p.mge("bench", model, "--runs", 300, "--device", "cpu0", MXNET_PROFILER_AUTOSTART=1, MXNET_PROFILER_MODE=3, **variables)
+    return most_threads(json.loads((p.folder / "profile.json").read_text()), label)
+
+
+@check("MXNET_CPU_NNPACK_NTHREADS")
+def nnpack_threads(p):
+    model = p.write("m.onnx", models.convolutions(64, 16, 64, 64))
+    own = {"MGE_THREADS": 4, "MGE_CPU_ONEDNN": 0, "MGE_CPU_OPENBLAS": 0}
+    seen = [bench_threads(p, "Conv", model, MXNET_CPU_NNPACK_NTHREADS=n, **own) for n in (1, 2)]
+    expect(seen == [1, 2], f"threads of a convolution: {seen}")
+    return f"threads of a convolution: {seen} for 1 and 2"
+
+
+FORK = """
+import asyncio
+def asynchronous():
+    async def one():
+        await session.run_async(x)
+    asyncio.run(one())
+session = mge.Session("m.onnx", device="cpu0", threads=1)
+x = np.ones((8, 8), np.float32)
+asynchronous()
+pid = os.fork()
+if pid == 0:
+    asynchronous()
+    tell(child=threads())
+    os._exit(0)
+os.waitpid(pid, 0)
+tell(parent=threads())
+"""
+
+
+@check("MXNET_MP_WORKER_NTHREADS")
+def forked_worker_threads(p):
+    p.write("m.onnx", models.one("Relu", 8, 8))
+    seen = [p.python(FORK, MXNET_MP_WORKER_NTHREADS=n, MXNET_CPU_WORKER_NTHREADS=3) for n in (1, 2, 4)]
+    children, parents = [s.child for s in seen], [s.parent for s in seen]
+    expect([n - children[0] for n in children] == [0, 1, 3], f"one thread more per worker in the child: {children}")
+    expect(len(set(parents)) == 1, f"the parent is not affected: {parents}")
+    return f"threads of a forked child: {children} for 1, 2 and 4; of the parent: {parents[0]}"
+
+
+DECODE = """
+import threading, types
+sys.modules["cv2"] = types.SimpleNamespace(setNumThreads=lambda n: open("opencv", "w").write(str(n)))
+together = threading.Barrier(4)
+
+class Items:
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        try:
+            together.wait(float(sys.argv[1]))
+        except threading.BrokenBarrierError:
+            return np.array([0, threading.current_thread() is threading.main_thread()])
+        return np.array([1, 0])
+
+rows = next(iter(mge.data.DataLoader(Items(), 8, workers=1)))
+tell(four=bool(rows[:, 0].all()), main=bool(rows[:, 1].all()), opencv=open("opencv").read())
+"""
+
+
+@check("MXNET_MP_OPENCV_NUM_THREADS")
+def opencv_threads(p):
+    none, four = p.python(DECODE, 0.2, MXNET_MP_OPENCV_NUM_THREADS=0), p.python(DECODE, 60, MXNET_MP_OPENCV_NUM_THREADS=4)
+    expect(none.main and not none.four and none.opencv == "0", f"0: the main thread of the worker: {none.facts}")
+    expect(four.four and four.opencv == "4", f"4: four items at the same time: {four.facts}")
+    return "0 - items in the worker's main thread; 4 - four items at the same time; OpenCV is told the number"
+
+
+@check("MXNET_CPU_PARALLEL_COPY_SIZE")
+def parallel_copy(p):
+    count = 300_000
+    model = p.write("m.onnx", models.one("Identity", count))
+    seen = [bench_threads(p, "copy", model, MGE_THREADS=2, MXNET_CPU_PARALLEL_COPY_SIZE=n) for n in (count + 1, count)]
+    expect(seen == [1, 2], f"threads of a copy of {count} elements: {seen}")
+    return f"threads of a copy of {count} elements: 1 if it is {count + 1}, 2 if it is {count}"
+
+
+def tuning(name):
+    def run(p):
+        few, many = p.write("few.onnx", models.one("Exp", 64)), p.write("many.onnx", models.one("Exp", 4_000_000))
+        seen = {value: bench_threads(p, "Exp", few, MGE_THREADS=2, **{name: value}) for value in ("0", "1", "int32")}
+        expect(seen["1"] == 1, f"measured times forbid a second thread for 64 elements: {seen}")
+        expect(seen["0"] == 2 and seen["int32"] == 2, f"types that are not tuned always use all: {seen}")
+        return f"threads of Exp of 64 elements: {seen}"
+    return run
+
+
+for alias in ("MXNET_USE_OPERATOR_TUNING", "MXNET_ENABLE_OPERATOR_TUNING"):
+    check(alias)(tuning(alias))
+
+
+@check("MXNET_USE_NUM_CORES_OPERATOR_TUNING")
+def tuning_cores(p):
+    model = p.write("m.onnx", models.one("Exp", 2_000_000))
+    common = {"MGE_THREADS": 2, "MXNET_USE_OPERATOR_TUNING": 1}
+    alone = bench_threads(p, "Exp", model, MXNET_USE_NUM_CORES_OPERATOR_TUNING=1, **common)
+    free = bench_threads(p, "Exp", model, MXNET_USE_OPERATOR_TUNING=0, MGE_THREADS=2)
+    expect((alone, free) == (1, 2), f"threads of 2 million elements: {alone}, without tuning {free}")
+    return "1 - tuned operators never use a second thread; without tuning they do"
+
+
+# ---- memory
+
+
+@check("MXNET_EXEC_ENABLE_INPLACE")
+def inplace(p):
+    model = p.write("m.onnx", models.chain(["Softmax", "Transpose", "Exp"] * 3, 64, 64))
+    on, off = (planned(p, model, MXNET_EXEC_ENABLE_INPLACE=n, NNVM_EXEC_MATCH_RANGE=0) for n in (1, 0))
+    expect(off > on, f"planned peak: {on} with, {off} without")
+    return f"planned peak of a chain: {on} bytes with 1, {off} with 0"
+
+
+@check("NNVM_EXEC_MATCH_RANGE")
+def match_range(p):
+    widths = (512, 64, 512, 128, 768, 96, 1024)
+    model = p.write("m.onnx", models.dense(*widths, rows=256, between="Softmax"))
+    seen = [planned(p, model, NNVM_EXEC_MATCH_RANGE=n, MXNET_EXEC_ENABLE_INPLACE=0) for n in (0, 1, 2, 16)]
+    expect(seen == sorted(seen, reverse=True) and seen[0] > seen[-1], f"a larger range never needs more memory: {seen}")
+    return f"planned peak: {seen} bytes for 0, 1, 2 and 16"
+
+
+def queues_and_arena(p, model, **variables):
+    plan = p.mge("plan", model, "--json", "--device", "gpu0", MGE_VIRTUAL_COMPUTE_QUEUES=4, **GPU, **variables).json
+    text = json.dumps(plan)
+    return planned(p, model, "gpu0", MGE_VIRTUAL_COMPUTE_QUEUES=4, **GPU, **variables), text
+
+
+@check("MXNET_EXEC_NUM_TEMP")
+def workspaces(p):
+    p.need("virtual")
+    model = p.write("m.onnx", models.branches(4, 128, 256))
+    seen = [planned(p, model, "gpu0", MGE_VIRTUAL_COMPUTE_QUEUES=4, MXNET_GPU_WORKER_NTHREADS=4, MXNET_EXEC_NUM_TEMP=n, **GPU)
+            for n in (1, 2, 4)]
+    capped = planned(p, model, "gpu0", MGE_VIRTUAL_COMPUTE_QUEUES=4, MXNET_GPU_WORKER_NTHREADS=1, MXNET_EXEC_NUM_TEMP=4, **GPU)
+    expect(seen[0] < seen[1] <= seen[2] and capped == seen[0], f"more lanes need more memory: {seen}, {capped}")
+    return f"planned peak: {seen} bytes for 1, 2 and 4; {capped} with 4 and MXNET_GPU_WORKER_NTHREADS=1"
+
+
+# Allocates tensors one after the other, deletes each, and tells the bytes that the device then lacks.
+USED = """
+begin, used = free(), []
+for size in sys.argv[1:]:
+    t = mge.Tensor.empty((int(size),), "uint8", device="gpu0")
+    during = begin - free()
+    del t
+    used.append([during, begin - free()])
+tell(used=used)
+"""
+
+
+def used(p, *sizes, driver=None, **variables):
+    """Returns the bytes that the device lacks while each tensor lives, and after it is deleted."""
+    device = {"MGE_CUDA_DRIVER": driver} if driver else GPU
+    return p.python(USED, *sizes, **device, **variables).used
+
+
+@check("MXNET_GPU_MEM_POOL_TYPE")
+def pool_type(p):
+    p.need("virtual")
+    seen = {kind: used(p, 5000, MXNET_GPU_MEM_POOL_TYPE=kind)[0] for kind in ("Naive", "Round", "Unpooled")}
+    expect(seen == {"Naive": [5000, 5000], "Round": [8192, 8192], "Unpooled": [5000, 0]}, f"bytes for 5000: {seen}")
+    return "5000 bytes take 5000 (Naive), 8192 (Round), and nothing after their end (Unpooled)"
+
+
+@check("MXNET_GPU_MEM_POOL_RESERVE")
+def pool_reserve(p):
+    p.need("virtual")
+    unit = 64 << 10
+    seen = [used(p, 500 * unit, 350 * unit, MXNET_GPU_MEM_POOL_TYPE="Naive", MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE=1,
+                 MXNET_GPU_MEM_POOL_RESERVE=n, MGE_VIRTUAL_MEMORY_BYTES=1000 * unit)[1][0] // unit for n in (5, 20)]
+    expect(seen == [850, 350], f"units in use: {seen}")
+    return "of 1000 units, 500 cached and 350 requested: 5 - 850 are held; 20 - the cache is released first, 350 are"
+
+
+@check("MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF")
+def round_cutoff(p):
+    p.need("virtual")
+    seen = [used(p, 5 * MIB, 33 * MIB, MXNET_GPU_MEM_POOL_TYPE="Round", MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF=n)
+            for n in (24, 20)]
+    held = [[row[0][0] // MIB, (row[1][0] - row[0][1]) // MIB] for row in seen]
+    expect(held == [[8, 48], [5, 33]], f"MiB for 5 and 33: {held}")
+    return "5 and 33 MiB take 8 and 48 with 24, 5 and 33 with 20"
+
+
+@check("MXNET_GPU_MEM_POOL_ROUND_LINEAR_CUTOFF", "cuda")
+def round_cutoff_cuda(p):
+    p.need("software CUDA")
+    seen = [used(p, size * MIB, driver=p.cuda_driver, MXNET_GPU_MEM_POOL_TYPE="Round")[0][0] // MIB for size in (1, 16)]
+    expect(seen == [1, 16], f"MiB for 1 and 16: {seen}")
+    return "1 and 16 MiB take 1 and 16"
+
+
+LARGE = {"MXNET_GPU_MEM_POOL_TYPE": "Naive"}
+
+
+@check("MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE")
+def large_round(p):
+    p.need("virtual")
+    size = 2 * MIB + 1
+    seen = [used(p, size, MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE=n, **LARGE)[0][0] for n in (2 * MIB, 1, 16 * MIB)]
+    expect(seen == [4 * MIB, size, size], f"bytes for {size}: {seen}")
+    return f"{size} bytes take {seen} with 2 MiB, 1 and 16 MiB"
+
+
+@check("MXNET_GPU_MEM_LARGE_ALLOC_ROUND_SIZE", "cuda")
+def large_round_cuda(p):
+    p.need("software CUDA")
+    seen = [used(p, size * MIB, driver=p.cuda_driver, **LARGE)[0][0] // MIB for size in (2, 5, 16)]
+    expect(seen == [2, 6, 16], f"MiB for 2, 5 and 16: {seen}")
+    return "2, 5 and 16 MiB take 2, 6 and 16"
+
+
+# ---- engine
+
+
+def operations(p, model, *options, **variables):
+    report = p.mge("run", model, "--json", *options, **variables).json
+    return report["engine_operations"], report["steps"]
+
+
+@check("MXNET_ENGINE_TYPE")
+def engine_type(p):
+    model = p.write("m.onnx", models.one("Relu", 8, 8))
+    steps = operations(p, p.write("c.onnx", models.dense(8, 8, 8, rows=8, between="Softmax")), MXNET_ENGINE_TYPE="NaiveEngine")
+    expect(steps[0] == steps[1] > 1, f"NaiveEngine runs step after step: {steps}")
+    program = ASYNC + "asyncio.run(some(4, False))\ntell(threads=threads())"
+    seen = {kind: p.python(program, MXNET_ENGINE_TYPE=kind).threads
+            for kind in ("NaiveEngine", "ThreadedEngine", "ThreadedEnginePerDevice", "")}
+    expect(seen["ThreadedEngine"] - seen["NaiveEngine"] >= 16, f"ThreadedEngine has 16 workers: {seen}")
+    expect(seen["NaiveEngine"] < seen["ThreadedEnginePerDevice"] == seen[""], f"empty is the default: {seen}")
+    refused = p.mge("run", model, code=None, MXNET_ENGINE_TYPE="QuickEngine")
+    expect(refused.code != 0 and "ThreadedEnginePerDevice" in refused.err, f"others are refused: {refused.err}")
+    return f"threads after asynchronous runs: {seen}; NaiveEngine runs one operation per step"
+
+
+@check("MXNET_EXEC_BULK_EXEC_INFERENCE")
+def bulk_inference(p):
+    model = p.write("m.onnx", models.dense(8, 8, 8, rows=8, between="Softmax"))
+    one, each = (operations(p, model, MXNET_EXEC_BULK_EXEC_INFERENCE=n) for n in (1, 0))
+    expect(one[0] == 1 and each[0] == each[1] > 1, f"operations and steps: {one}, {each}")
+    return f"a run of {each[1]} steps has 1 operation of the engine with 1, and {each[0]} with 0"
+
+
+BULK = """
+with mge.Trainer("m.onnx", loss="mse", device="cpu0") as trainer:
+    trainer.step(x=np.ones((4, 8), np.float32), labels=np.ones((4, 8), np.float32), learning_rate=0.1)
+    use = trainer.memory()
+    tell(operations=use.engine_operations, steps=use.steps)
+"""
+
+
+def training_operations(p, **variables):
+    p.write("m.onnx", models.dense(8, 16, 16, 8, between="Softmax"))
+    run = p.python(BULK, **variables)
+    return run.operations, run.steps
+
+
+@check("MXNET_EXEC_BULK_EXEC_TRAIN")
+def bulk_train(p):
+    one, each = (training_operations(p, MXNET_EXEC_BULK_EXEC_TRAIN=n) for n in (1, 0))
+    expect(one[0] == 1 and each[0] == each[1] > 1, f"operations and steps: {one}, {each}")
+    return f"a training step of {each[1]} steps has 1 operation of the engine with 1, and {each[0]} with 0"
+
+
+@check("MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN")
+def bulk_train_steps(p):
+    seen = {n: training_operations(p, MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN=n) for n in (15, 5, 1, 0)}
+    steps = seen[15][1]
+    expect(all(count == -(-steps // max(n, 1)) for n, (count, _) in seen.items()), f"operations and steps: {seen}")
+    return f"operations of the {steps} steps of a training: {({n: count for n, (count, _) in seen.items()})}"
+
+
+# ---- profiler
+
+
+def profiled(p, model, *options, **variables):
+    """Returns the events of profile.json, or None if it is not written."""
+    file = p.folder / "profile.json"
+    file.unlink(missing_ok=True)
+    p.mge("run", model, *options, **variables)
+    return json.loads(file.read_text())["traceEvents"] if file.exists() else None
+
+
+@check("MXNET_PROFILER_AUTOSTART")
+def profiler_autostart(p):
+    model = p.write("m.onnx", models.one("Softmax", 8, 8))
+    on, off = (profiled(p, model, MXNET_PROFILER_AUTOSTART=n) for n in (1, 0))
+    expect(off is None and any("Softmax" in e["name"] for e in on), "profile.json has the operators with 1, and is not there with 0")
+    (p.folder / "profile.json").unlink()
+    p.python("mge.Session('m.onnx').run(np.ones((8, 8), np.float32))", MXNET_PROFILER_AUTOSTART=1)
+    expect((p.folder / "profile.json").exists(), "profile.json is there at the end of Python, too")
+    return f"1 - profile.json with {len(on)} events, also of Python; 0 - no file"
+
+
+@check("MXNET_PROFILER_MODE")
+def profiler_mode(p):
+    p.need("virtual")
+    model = p.write("m.onnx", models.one("Softmax", 8, 8))
+    seen = []
+    for mode in (0, 1):
+        events = profiled(p, model, "--device", "gpu0", MXNET_PROFILER_AUTOSTART=1, MXNET_PROFILER_MODE=mode, **GPU)
+        seen.append(sum(e.get("cat") == "step" for e in events))
+    expect(0 < seen[0] < seen[1], f"steps in the file: {seen}")
+    return f"steps in profile.json: {seen[0]} with 0, {seen[1]} with 1, which has the copies"
+
+
+@check("MXNET_PROFILER_MODE", "eager operators")
+def profiler_mode_eager(p):
+    found = []
+    for mode in (0, 1):
+        p.python("eager.ops.Softmax(eager.tensor(np.ones((8, 8), np.float32), device='cpu0')).numpy()",
+                 MXNET_PROFILER_AUTOSTART=1, MXNET_PROFILER_MODE=mode)
+        file = p.folder / "profile.json"
+        found.append(file.exists() and "Softmax" in file.read_text())
+    expect(found == [False, True], f"eager operators in the file: {found}")
+    return "operators of eager mode are in profile.json with 1, not with 0"
+
+
+# ---- kernels
+
+
+def why(p, model, device="gpu0", **variables):
+    return p.mge("plan", model, "--why", "--device", device, MGE_FASTRUN_CACHE_TYPE="MEMORY", **GPU, **variables).out
+
+
+def kernels(p, model, device="gpu0", **variables):
+    """Returns the kernels of a plan."""
+    found = []
+
+    def search(value):
+        if isinstance(value, dict):
+            if value.get("kind") == "kernel" and value.get("kernel"):
+                found.append(value["kernel"])
+            value = list(value.values())
+        if isinstance(value, list):
+            for part in value:
+                search(part)
+
+    search(p.mge("plan", model, "--json", "--device", device, **GPU, **variables).json)
+    expect(found, "the plan has kernels")
+    return found
+
+
+@check("MXNET_CUDNN_AUTOTUNE_DEFAULT")
+def autotune(p):
+    p.need("virtual")
+    model = DIGITS / "digits.onnx"
+    timed = [why(p, model, MXNET_CUDNN_AUTOTUNE_DEFAULT=n).count("measured ") for n in (0, 1, 2)]
+    refused = [why(p, model, MXNET_CUDNN_AUTOTUNE_DEFAULT=n, MGE_SELECT_WORKSPACE_BYTES=0).count("workspace up to 0 bytes")
+               for n in (0, 1, 2)]
+    expect(timed[0] == 0 and timed[1] > 0 and timed[2] > 0, f"timed candidates: {timed}")
+    expect(refused == [1, 1, 0], f"plans with a limit of the workspace: {refused}")
+    return f"timed candidates of convolutions: {timed} for 0, 1 and 2; 0 and 1 keep a limit of the workspace"
+
+
+def halfs():
+    return model_of([node("MatMul", ["x", "w"], ["y"])], {"x": tensor(models.FLOAT16, 64, 128)},
+                    {"y": tensor(models.FLOAT16, 64, 64)}, models.weights("w", 128, 64, kind=np.float16))
+
+
+@check("MXNET_CUDA_ALLOW_TENSOR_CORE")
+def tensor_core(p):
+    p.need("virtual")
+    model = p.write("m.onnx", halfs())
+    on, off = (kernels(p, model, MXNET_CUDA_ALLOW_TENSOR_CORE=n) for n in (1, 0))
+    expect("gpu.matmul.mma" in on and "gpu.matmul.mma" not in off, f"{on}, {off}")
+    return f"a product of float16 is {on[-1]} with 1, {off[-1]} with 0"
+
+
+CONVERSION = "MXNET_CUDA_TENSOR_OP_MATH_ALLOW_CONVERSION"
+
+
+@check(CONVERSION)
+def conversion(p):
+    p.need("virtual")
+    model = p.write("m.onnx", models.dense(64, 256, rows=64))
+    off, on = (kernels(p, model, **{CONVERSION: n}) for n in (0, 1))
+    forbidden = kernels(p, model, MXNET_CUDA_ALLOW_TENSOR_CORE=0, **{CONVERSION: 1})
+    expect("gpu.matmul.tf32" in on and "gpu.matmul.tf32" not in off + forbidden, f"{off}, {on}, {forbidden}")
+    return f"a product of float32 is {on[-1]} with 1, {off[-1]} with 0 or without tensor cores"
+
+
+@check(CONVERSION, "RNN")
+def conversion_rnn(p):
+    p.need("virtual")
+    hidden = number(3, 64) + number(20, 2)
+    lstm = data(1, b"".join([data(1, i) for i in ("x", "w", "r")] + [data(2, o) for o in ("", "y")] + [
+        data(4, "LSTM"), data(5, data(1, "hidden_size") + hidden)]))
+    model = p.write("m.onnx", model_of([lstm], {"x": tensor(FLOAT, 8, 16, 64)}, {"y": tensor(FLOAT, 1, 16, 64)},
+                                       models.weights("w", 1, 256, 64), models.weights("r", 1, 256, 64, seed=2)))
+    off, on = (kernels(p, model, **{CONVERSION: n}) for n in (0, 1))
+    expect(on != off and any("tf32" in k for k in on), f"{off}, {on}")
+    return f"an LSTM of float32 uses {on} with 1, {off} with 0"
+
+
+@check("MXNET_MKLDNN_ENABLED")
+def mkldnn(p):
+    p.need("oneDNN")
+    model = p.write("m.onnx", models.convolutions(56, 64, 64))
+    on, off = (kernels(p, model, "cpu0", MXNET_MKLDNN_ENABLED=n) for n in (1, 0))
+    expect(any("onednn" in k for k in on) and not any("onednn" in k for k in off), f"{on}, {off}")
+    return f"a convolution is {on[-1]} with 1, {off[-1]} with 0"
+
+
+@check("MXNET_MKLDNN_CACHE_NUM")
+def mkldnn_cache(p):
+    p.need("oneDNN")
+    model = p.write("m.onnx", models.convolutions(32, 16, 32, 48, 64))
+    seen = {}
+    for n in (-1, 3, 2, 0):  # two sessions plan the same convolutions; oneDNN reports each primitive that it creates
+        out = p.mge("run", model, "--device", "cpu0", "--against", "cpu0", "--threads", 1, DNNL_VERBOSE=2, ONEDNN_VERBOSE=2,
+                    MXNET_MKLDNN_CACHE_NUM=n).out
+        seen[n] = sum("create:" in line and ",convolution," in line for line in out.splitlines())
+    expect(seen[-1] == seen[3] == 3 and seen[2] == seen[0] == 6, f"created primitives: {seen}")
+    return f"primitives that two sessions with the same 3 convolutions create: {seen}"
+
+
+@check("MXNET_ENFORCE_DETERMINISM")
+def determinism(p):
+    p.need("virtual")
+    model = p.write("m.onnx", model_of([node("ReduceSum", ["x"], ["y"])], {"x": tensor(FLOAT, 1 << 20)},
+                                       {"y": tensor(FLOAT, 1)}))
+    off, on = (kernels(p, model, MXNET_ENFORCE_DETERMINISM=n) for n in (0, 1))
+    expect(any("atomic" in k for k in off) and not any("atomic" in k for k in on), f"{off}, {on}")
+    expect("deterministic" in why(p, model, MXNET_ENFORCE_DETERMINISM=1), "mge plan --why has the reason")
+    return f"a sum is {off[-1]} with 0, {on[-1]} with 1"
+
+
+@check("MXNET_BACKWARD_DO_MIRROR")
+def mirror(p):
+    program = """
+with mge.Trainer("m.onnx", loss="mse", device="cpu0") as trainer:
+    x = np.linspace(-1, 1, 2048 * 16, dtype=np.float32).reshape(2048, 16)
+    losses = [trainer.step(x=x, labels=x, learning_rate=0.1) for _ in range(2)]
+    tell(losses=losses, peak=trainer.memory().measured_peak_bytes)
+"""
+    p.write("m.onnx", models.dense(16, 128, 128, 128, 128, 16, between="Sigmoid"))
+    off, on = (p.python(program, MXNET_BACKWARD_DO_MIRROR=n, MGE_THREADS=1) for n in (0, 1))
+    expect(np.allclose(on.losses, off.losses, rtol=1e-5), f"the same losses: {on.losses}, {off.losses}")
+    expect(on.peak < 0.8 * off.peak, f"less memory: {off.peak}, {on.peak}")
+    return f"peak of a training step: {off.peak} bytes with 0, {on.peak} with 1, equal losses"
+
+
+# ---- messages
+
+SPARSE = "fallback: the sparse tensor 'w' is made dense"
+
+
+def sparse_model():
+    values = data(1, number(1, 2) + number(2, FLOAT) + data(8, "w") + data(9, np.array([5, 7], "<f4").tobytes()))
+    places = data(2, number(1, 2) + number(2, 7) + data(8, "i") + data(9, np.array([1, 3], "<i8").tobytes()))
+    return model_of([node("Add", ["x", "w"], ["y"])], {"x": tensor(FLOAT, 4)}, {"y": tensor(FLOAT, 4)},
+                    data(15, values + places + number(3, 4)))
+
+
+@check("MXNET_STORAGE_FALLBACK_LOG_VERBOSE")
+def fallback_log(p):
+    model = p.write("m.onnx", sparse_model())
+    counts = {n: p.mge("run", model, "--against", "cpu0", "--device", "host", MXNET_STORAGE_FALLBACK_LOG_VERBOSE=n).err.count(SPARSE)
+              for n in ("1", "0")}
+    expect(counts == {"1": 1, "0": 0}, f"messages of two sessions: {counts}")
+    return "the message that a sparse tensor is made dense: once with 1, never with 0"
+
+
+@check("MXNET_STORAGE_FALLBACK_LOG_VERBOSE", "default")
+def fallback_log_default(p):
+    count = p.mge("run", p.write("m.onnx", sparse_model()), "--device", "host").err.count(SPARSE)
+    expect(count == 1, f"messages at the default level of the log: {count}")
+    return "the message is shown where nothing is set, too"
