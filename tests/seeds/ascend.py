@@ -5,44 +5,45 @@ from product import expect
 from table import check
 
 VIRTUAL = {"MGE_VIRTUAL_DEVICES": 1, "MGE_VIRTUAL_GPU": 1}
-OPS = ["Relu", "Softmax", "Relu", "Softmax"]
+OPS = ["Relu", "Softmax", "Tanh", "Softmax"]
 
-# Runs the models whose files are named, one after the other, three times. Tells the MiB that the device then lacks.
+# Runs the models whose files are named, one after the other, twice. Tells the MiB that the device then lacks.
 HELD = """
 settings = dict(pair.split("=") for pair in sys.argv[2].split(",") if pair)
 total = mge.gpu_memory_info(0)[1]
 sessions = [(mge.Session(name, device="gpu0", settings=settings), rows) for name, rows in
             (pair.split("=") for pair in sys.argv[1].split(","))]
 results = []
-for _ in range(3):
+for _ in range(2):
     for session, rows in sessions:
         for n in rows.split("+"):
             x = np.linspace(-1, 1, int(n) * 1024, dtype=np.float32).reshape(-1, 1024)
             results.append(float(session.run(x)["y"].sum()))
-tell(held=round((total - mge.gpu_memory_info(0)[0]) / 2**20), same=len(set(results[:len(results) // 3])), results=results)
+tell(held=round((total - mge.gpu_memory_info(0)[0]) / 2**20), results=results)
 """
 
 
 def held(p, what, settings="", mode=None):
-    """Returns the MiB that are held after the runs. All modes give the same results."""
+    """Returns the MiB that are held after the runs."""
     p.need("virtual")
-    for name, rows in (("small.onnx", 1024), ("large.onnx", 3072), ("open.onnx", "N")):
-        p.write(name, models.chain(OPS, rows, 1024))
+    for name, rows in (("small.onnx", 512), ("large.onnx", 1536), ("open.onnx", "N")):
+        p.write(name, models.reduced(OPS, rows, 1024))
     run = p.python(HELD, what, settings, GE_USE_STATIC_MEMORY=mode, **VIRTUAL)
-    expect(len(run.results) % 3 == 0, "three rounds")
+    half = len(run.results) // 2
+    expect(run.results[:half] == run.results[half:], f"the second round has the results of the first one: {run.results}")
     return run.held
 
 
-FIXED = "small.onnx=1024,large.onnx=3072"
-OPEN = "open.onnx=1024+3072+2048"
+FIXED = "small.onnx=512,large.onnx=1536"
+OPEN = "open.onnx=512+1536+1024"
 
 
 @check("GE_USE_STATIC_MEMORY", "fixed shapes")
 def fixed(p):
     seen = {mode: held(p, FIXED, mode=mode) for mode in ("0", "1", "2")}
-    alone = held(p, "large.onnx=3072", mode="2")
+    alone = held(p, "large.onnx=1536", mode="2")
     expect(seen["1"] == seen["2"] < seen["0"], f"1 is 2, and needs less than 0: {seen}")
-    expect(seen["0"] - seen["2"] >= 4, f"the small model's memory is saved: {seen}, the large model alone {alone}")
+    expect(seen["0"] - seen["2"] > 0, f"the small model's memory is saved: {seen}, the large model alone {alone}")
     return f"MiB held by two models: {seen}; by the larger one alone: {alone}"
 
 
@@ -61,9 +62,9 @@ def both(p):
 
 
 CONCURRENT = """
-import threading, time
+import threading
 first, second = (mge.Session(name, device="gpu0") for name in ("small.onnx", "large.onnx"))
-a, b = np.ones((1024, 1024), np.float32), np.ones((3072, 1024), np.float32)
+a, b = np.ones((64, 1024), np.float32), np.ones((192, 1024), np.float32)
 control = mge.RunControl()
 
 def stuck():
@@ -86,8 +87,8 @@ os._exit(0)
 @check("GE_USE_STATIC_MEMORY", "concurrent runs")
 def concurrent(p):
     p.need("virtual")
-    p.write("small.onnx", models.chain(OPS, 1024, 1024))
-    p.write("large.onnx", models.chain(OPS, 3072, 1024))
+    p.write("small.onnx", models.reduced(OPS, 64, 1024))
+    p.write("large.onnx", models.reduced(OPS, 192, 1024))
     seen = {mode: p.python(CONCURRENT, MGE_VIRTUAL_FAULT="kernel@1=hang", GE_USE_STATIC_MEMORY=mode, **VIRTUAL).second
             for mode in ("0", "2", "4")}
     expect(seen["0"] == "ran" and all("E0207" in seen[mode] for mode in ("2", "4")), f"{seen}")
@@ -96,7 +97,7 @@ def concurrent(p):
 
 def conflict(p, name):
     p.need("virtual")
-    p.write("small.onnx", models.chain(OPS, 1024, 1024))
+    p.write("small.onnx", models.reduced(OPS, 64, 1024))
     program = f"mge.Session('small.onnx', device='gpu0', settings={{'{name}': '0'}})"
     refused = p.python(program, code=1, GE_USE_STATIC_MEMORY=2, **VIRTUAL)
     expect("E0202" in refused.err and "GE_USE_STATIC_MEMORY is 2" in refused.err, f"a conflict: {refused.err[-400:]}")

@@ -151,7 +151,7 @@ try:
     mge.gpu_memory_info(7)
     assert False
 except mge.DeviceError as error:
-    assert "gpu7" in str(error), error
+    assert "gpu(7)" in str(error), error
 """, "virtual", MGE_VIRTUAL_MEMORY_BYTES="64MiB")
     return "(free, total) of each GPU; an error for one that does not exist"
 

@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Small models for the checks."""
-import struct
-
 import numpy as np
 from onnx_model import FLOAT, attribute, data, model_of, node, number, tensor
 
@@ -15,23 +13,19 @@ def weights(name, *dims, scale=0.05, seed=1, kind=np.float32):
     return data(5, b"".join(number(1, d) for d in dims) + number(2, code) + data(8, name) + data(9, values.tobytes()))
 
 
-def integers(name, *values):
-    return data(5, number(1, len(values)) + number(2, 7) + data(8, name) + data(9, struct.pack(f"<{len(values)}q", *values)))
-
-
 def one(op, *dims, kind=FLOAT):
     """x -> op -> y."""
     return model_of([node(op, ["x"], ["y"])], {"x": tensor(kind, *dims)}, {"y": tensor(kind, *dims)})
 
 
-def chain(ops, *dims, ends=None):
-    """x -> op -> ... -> op -> y. `ends`: the dimensions of y."""
+def chain(ops, *dims):
+    """x -> op -> ... -> op -> y."""
     names = ["x"] + [f"v{i}" for i in range(len(ops) - 1)] + ["y"]
     nodes = [node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(ops)]
-    return model_of(nodes, {"x": tensor(FLOAT, *dims)}, {"y": tensor(FLOAT, *(ends or dims))})
+    return model_of(nodes, {"x": tensor(FLOAT, *dims)}, {"y": tensor(FLOAT, *dims)})
 
 
-def dense(*widths, rows="N", between="Relu", bias=False):
+def dense(*widths, rows="N", between="Relu"):
     """Products of x[rows, widths[0]] with matrices, with an operator after each but the last."""
     nodes, constants, last = [], [], "x"
     for i, (a, b) in enumerate(zip(widths, widths[1:])):
@@ -45,13 +39,40 @@ def dense(*widths, rows="N", between="Relu", bias=False):
     return model_of(nodes, {"x": tensor(FLOAT, rows, widths[0])}, {"y": tensor(FLOAT, rows, widths[-1])}, *constants)
 
 
-def branches(count, rows, width, kind="MatMul"):
-    """The sum of products of x[rows, width] with matrices, which do not depend on each other."""
+def branches(count, rows, width):
+    """Products of x[rows, width] with matrices, which do not depend on each other, and the sum of all their elements."""
     nodes = [node("MatMul", ["x", f"w{i}"], [f"b{i}"]) for i in range(count)]
     nodes += [node("Softmax", [f"b{i}"], [f"s{i}"]) for i in range(count)]
-    nodes.append(node("Sum", [f"s{i}" for i in range(count)], ["y"]))
-    return model_of(nodes, {"x": tensor(FLOAT, rows, width)}, {"y": tensor(FLOAT, rows, width)},
+    nodes += [node("ReduceSum", [f"s{i}"], [f"r{i}"]) for i in range(count)]
+    nodes.append(node("Sum", [f"r{i}" for i in range(count)], ["y"]))
+    return model_of(nodes, {"x": tensor(FLOAT, rows, width)}, {"y": tensor(FLOAT, 1, 1)},
                     *[weights(f"w{i}", width, width, seed=i) for i in range(count)])
+
+
+def gated(layers, width):
+    """Layers of a product and cheap nodes: tanh(p * sigmoid(p)) for each product p."""
+    nodes, last = [], "x"
+    for i in range(layers):
+        end = "y" if i == layers - 1 else f"t{i}"
+        nodes += [node("MatMul", [last, f"w{i}"], [f"p{i}"]), node("Sigmoid", [f"p{i}"], [f"s{i}"]),
+                  node("Mul", [f"p{i}", f"s{i}"], [f"g{i}"]), node("Tanh", [f"g{i}"], [end])]
+        last = end
+    return model_of(nodes, {"x": tensor(FLOAT, "N", width)}, {"y": tensor(FLOAT, "N", width)},
+                    *[weights(f"w{i}", width, width, scale=0.3, seed=i) for i in range(layers)])
+
+
+def reduced(ops, *dims):
+    """A chain of operators, and the sum of all elements."""
+    names = ["x"] + [f"v{i}" for i in range(len(ops))]
+    nodes = [node(op, [names[i]], [names[i + 1]]) for i, op in enumerate(ops)] + [node("ReduceSum", [names[-1]], ["y"])]
+    return model_of(nodes, {"x": tensor(FLOAT, *dims)}, {"y": tensor(FLOAT, *[1] * len(dims))})
+
+
+def early_value():
+    """y = softmax(softmax(x) w) + softmax(x): the first value is read by the last node, too."""
+    nodes = [node("Softmax", ["x"], ["a"]), node("MatMul", ["a", "w"], ["b"]), node("Softmax", ["b"], ["c"]),
+             node("Add", ["c", "a"], ["y"])]
+    return model_of(nodes, {"x": tensor(FLOAT, 4, 8)}, {"y": tensor(FLOAT, 4, 8)}, weights("w", 8, 8))
 
 
 def convolutions(side, channels, *outputs):

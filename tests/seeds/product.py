@@ -14,7 +14,7 @@ _FOREIGN = ("MGE_", "MXNET_", "MGB_", "MEGENGINE_", "NNVM_", "GE_", "RUNTIME_OVE
 
 # The first lines of each program. tell() prints what the check reads.
 _PRELUDE = """
-import json, os, sys
+import json, os, sys, time
 import numpy as np
 import mge
 from mge import eager
@@ -23,7 +23,11 @@ def tell(**facts):
     print(json.dumps(facts), flush=True)
 
 def threads():
-    return len(os.listdir("/proc/self/task"))
+    counts = []
+    while len(counts) < 8 or len(set(counts[-8:])) > 1:  # one that ends is counted for a moment
+        counts.append(len(os.listdir("/proc/self/task")))
+        time.sleep(0.03)
+    return counts[-1]
 
 def free(device=0):
     return mge.gpu_memory_info(device)[0]
