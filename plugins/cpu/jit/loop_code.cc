@@ -302,7 +302,7 @@ Reg LoopCode::Compute(const ChainStep& s, Reg a) {
 // +0 turns it to the limit, if that is +0.
 Reg LoopCode::EmitLimit(TileOp op, const Reg& x, float limit) {
   if (limit == 0 && (op == TileOp::kMin || std::signbit(limit))) return EmitBinary(*this, op, x, Const(limit));
-  Reg first = Load(limit);
+  Reg first = Shared(limit);
   if (op == TileOp::kMin) return MinRaw(std::move(first), x);
   Reg r = MaxRaw(std::move(first), x);
   return limit == 0 ? Add(std::move(r), Const(0.0f)) : std::move(r);

@@ -13,8 +13,8 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 // Returns max(0, min(1, x)).
 Reg ClampToOne(VectorCode& v, const Reg& x) {
-  Reg low = v.MinRaw(v.Load(1.0f), x);  // in this order NaN stays NaN
-  return v.MaxRaw(v.Load(0.0f), low);
+  Reg low = v.MinRaw(v.Shared(1.0f), x);  // in this order NaN stays NaN
+  return v.MaxRaw(v.Shared(0.0f), low);
 }
 
 Reg EmitSign(VectorCode& v, const Reg& x) {
@@ -189,14 +189,14 @@ Reg EmitUnary(VectorCode& v, TileOp op, Reg x, const float* params) {
     case TileOp::kNeg: return v.Negate(std::move(x));
     case TileOp::kSign: return EmitSign(v, x);
     case TileOp::kRelu: {  // max(0, x) keeps NaN; adding 0 makes -0 to 0
-      Reg r = v.MaxRaw(v.Load(0.0f), x);
+      Reg r = v.MaxRaw(v.Shared(0.0f), x);
       return v.Add(std::move(r), v.Const(0.0f));
     }
     case TileOp::kCeil: return v.Round(std::move(x), Rounding::kUp);
     case TileOp::kFloor: return v.Round(std::move(x), Rounding::kDown);
     case TileOp::kRound: return v.Round(std::move(x), Rounding::kEven);
     case TileOp::kSqrt: return v.Sqrt(std::move(x));
-    case TileOp::kReciprocal: return v.Div(v.Load(1.0f), x);
+    case TileOp::kReciprocal: return v.Div(v.Shared(1.0f), x);
     case TileOp::kExp: return EmitExp(v, x);
     case TileOp::kLog: return EmitLog(v, x);
     case TileOp::kTanh: return EmitTanh(v, x);

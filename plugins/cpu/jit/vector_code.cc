@@ -14,15 +14,25 @@ Xbyak::Address Arg::memory(int copy) const {
 VectorCode::VectorCode(Isa isa, uint8_t* buffer, size_t bytes)
     : CodeGenerator(bytes, buffer), wide_(isa == Isa::kAvx512), free_(wide_ ? 0xffffffffu : 0xffffu) {}
 
-Reg VectorCode::New() {
-  if (__builtin_popcount(free_) < copies_) Spill();
-  if (__builtin_popcount(free_) < copies_) throw Xbyak::Error(Xbyak::ERR_INTERNAL);
+Reg VectorCode::New(int count) {
+  if (__builtin_popcount(free_) < count) Spill();
+  if (__builtin_popcount(free_) < count) throw Xbyak::Error(Xbyak::ERR_INTERNAL);
   Reg::Numbers numbers = {};
   for (int k = 0; k < copies_; ++k) {
-    numbers[static_cast<size_t>(k)] = static_cast<int8_t>(__builtin_ctz(free_));
-    free_ &= free_ - 1;
+    if (k < count) {
+      numbers[static_cast<size_t>(k)] = static_cast<int8_t>(__builtin_ctz(free_));
+      free_ &= free_ - 1;
+    } else {
+      numbers[static_cast<size_t>(k)] = numbers[0];
+    }
   }
-  return Reg(this, numbers);
+  return Reg(this, numbers, /*is_shared=*/count < copies_);
+}
+
+Reg VectorCode::Shared(float value) {
+  Reg r = New(1);
+  vbroadcastss(Full(r, 0), ptr[Const(value).getRegExp()]);
+  return r;
 }
 
 void VectorCode::Free(const Reg& r) {
@@ -76,7 +86,7 @@ Reg VectorCode::Max(const Reg& a, const Arg& b) {
 }
 
 Reg VectorCode::Fma(Reg a, const Reg& b, const Arg& c) {
-  if (!a.owned()) a = Load(a);
+  if (!a.writable()) a = Load(a);
   for (int k = 0; k < copies_; ++k) {
     With(c, k, [&](const Xbyak::Operand& o) { vfmadd213ps(Full(a, k), Full(b, k), o); });
   }
@@ -84,7 +94,7 @@ Reg VectorCode::Fma(Reg a, const Reg& b, const Arg& c) {
 }
 
 Reg VectorCode::AddProduct(Reg c, const Reg& a, const Arg& b) {
-  if (!c.owned()) c = Load(c);
+  if (!c.writable()) c = Load(c);
   for (int k = 0; k < copies_; ++k) {
     With(b, k, [&](const Xbyak::Operand& o) { vfmadd231ps(Full(c, k), Full(a, k), o); });
   }

@@ -33,24 +33,29 @@ class Reg {
   using Numbers = std::array<int8_t, kMaxCopies>;
 
   Reg() = default;
-  Reg(VectorCode* code, const Numbers& numbers) : code_(code), numbers_(numbers), valid_(true), owned_(true) {}
-  Reg(const Reg& other) : code_(other.code_), numbers_(other.numbers_), valid_(other.valid_) {}
+  // `is_shared`: all copies read the same register, so that no operation may write to it.
+  Reg(VectorCode* code, const Numbers& numbers, bool is_shared)
+      : code_(code), numbers_(numbers), valid_(true), owned_(true), shared_(is_shared) {}
+  Reg(const Reg& other) : code_(other.code_), numbers_(other.numbers_), valid_(other.valid_), shared_(other.shared_) {}
   Reg(Reg&& other) noexcept
       : code_(other.code_),
         numbers_(other.numbers_),
         valid_(std::exchange(other.valid_, false)),
-        owned_(std::exchange(other.owned_, false)) {}
+        owned_(std::exchange(other.owned_, false)),
+        shared_(other.shared_) {}
   Reg& operator=(Reg other) noexcept {
     std::swap(code_, other.code_);
     std::swap(numbers_, other.numbers_);
     std::swap(valid_, other.valid_);
     std::swap(owned_, other.owned_);
+    std::swap(shared_, other.shared_);
     return *this;
   }
   ~Reg();
 
   bool valid() const { return valid_; }
   bool owned() const { return owned_; }  // whether it frees the registers at its end
+  bool writable() const { return owned_ && !shared_; }
   int number(int copy) const { return numbers_[static_cast<size_t>(copy)]; }
 
  private:
@@ -58,6 +63,7 @@ class Reg {
   Numbers numbers_ = {};
   bool valid_ = false;
   bool owned_ = false;
+  bool shared_ = false;
 };
 
 // The last operand of an instruction: registers, or memory that all copies share or that is `step` bytes further in each.
@@ -123,13 +129,14 @@ class VectorCode : public Xbyak::CodeGenerator {
   }
 
   // Returns a free register of each copy. If there are not enough, asks Spill() for them; throws Xbyak::Error if it has none.
-  Reg New();
+  Reg New() { return New(copies_); }
   void Free(const Reg& r);
 
   // Constants of all lanes, as operands and in a register.
   Xbyak::Address Const(float value);
   Xbyak::Address Bits(uint32_t value);
   Reg Load(float value) { return Load(Const(value)); }
+  Reg Shared(float value);  // one register for all copies
   Reg Load(const Arg& from);
 
   Reg Add(Reg a, const Arg& b) { return Apply(&CodeGenerator::vaddps, std::move(a), b); }
@@ -184,6 +191,7 @@ class VectorCode : public Xbyak::CodeGenerator {
   const Xbyak::Reg64 constants_ = r9;
 
  private:
+  Reg New(int count);
   // Emits an instruction of two operands. First is Operand or Xmm.
   template <typename First>
   Reg Apply(void (CodeGenerator::*instruction)(const Xbyak::Xmm&, const First&, const Xbyak::Operand&), Reg a,
@@ -204,7 +212,7 @@ class VectorCode : public Xbyak::CodeGenerator {
     return r;
   }
   // Returns the registers for the result of an operation whose first operand is a: a's own if they may be overwritten.
-  Reg ResultOf(Reg& a) { return a.owned() ? std::move(a) : New(); }
+  Reg ResultOf(Reg& a) { return a.writable() ? std::move(a) : New(); }
   int8_t NextMask();
 
   const bool wide_;

@@ -34,9 +34,9 @@ Reg ExpOfMinusMagnitude(VectorCode& v, const Reg& x) { return EmitExp(v, v.Or(x,
 }  // namespace
 
 Reg EmitExp(VectorCode& v, Reg x) {
-  Reg clamped = v.MaxRaw(v.Load(-106.0f), x);
-  x = {};                                      // free for the following
-  clamped = v.MinRaw(v.Load(92.0f), clamped);  // in this order NaN stays NaN
+  Reg clamped = v.MaxRaw(v.Shared(-106.0f), x);
+  x = {};                                        // free for the following
+  clamped = v.MinRaw(v.Shared(92.0f), clamped);  // in this order NaN stays NaN
   Reg n = v.Round(v.Mul(clamped, v.Const(1.44269504f)), VectorCode::Rounding::kEven);
   Reg r = v.AddProduct(std::move(clamped), n, v.Const(-0.693359375f));
   r = v.AddProduct(std::move(r), n, v.Const(2.12194440e-4f));
@@ -79,8 +79,8 @@ Reg EmitTanh(VectorCode& v, const Reg& x) {
     Reg a = v.Abs(x);
     a = v.Add(a, a);
     Reg e = EmitExp(v, std::move(a));
-    Reg quotient = v.Div(v.Load(2.0f), v.Add(std::move(e), v.Const(1.0f)));
-    large = v.CopySign(v.Sub(v.Load(1.0f), quotient), x);
+    Reg quotient = v.Div(v.Shared(2.0f), v.Add(std::move(e), v.Const(1.0f)));
+    large = v.CopySign(v.Sub(v.Shared(1.0f), quotient), x);
   }
   Reg z = v.Mul(x, x);
   Reg p = Polynomial(v, z, {-0.333332837f, 0.133314908f, -0.0537434965f, 0.0206505861f, -0.00571704376f});
@@ -92,7 +92,7 @@ Reg EmitTanh(VectorCode& v, const Reg& x) {
 Reg EmitSigmoid(VectorCode& v, const Reg& x) {
   Reg e = ExpOfMinusMagnitude(v, x);
   Reg sum = v.Add(e, v.Const(1.0f));
-  Reg d = v.Div(v.Load(1.0f), sum);
+  Reg d = v.Div(v.Shared(1.0f), sum);
   Reg product = v.Mul(std::move(e), d);
   return v.Blend(v.Where(Compare::kLess, x, v.Const(0.0f)), product, std::move(d));
 }
@@ -106,7 +106,7 @@ Reg EmitErf(VectorCode& v, const Reg& x) {
                         -0.000434461836f, 2.10949784e-05f});
     a = {};
     Reg e = EmitExp(v, v.Negate(std::move(q)));
-    large = v.CopySign(v.Sub(v.Load(1.0f), e), x);
+    large = v.CopySign(v.Sub(v.Shared(1.0f), e), x);
   }
   Reg z = v.Mul(x, x);
   Reg small = Polynomial(
@@ -133,7 +133,7 @@ Reg EmitExpm1(VectorCode& v, const Reg& x) {
   {
     Reg half = v.Mul(x, v.Const(0.5f));
     Reg t = EmitTanh(v, half);
-    Reg rest = v.Sub(v.Load(1.0f), t);
+    Reg rest = v.Sub(v.Shared(1.0f), t);
     near_zero = v.Div(v.Add(t, t), rest);
   }
   Reg far = v.Sub(EmitExp(v, x), v.Const(1.0f));
