@@ -5,6 +5,7 @@
 #include "core/api/objects.h"
 #include "core/base/errors.h"
 #include "core/base/file.h"
+#include "core/plugin/dependencies.h"
 #include "core/plugin/install.h"
 #include "core/plugin/isa.h"
 #include "fmt/format.h"
@@ -73,12 +74,14 @@ std::string PluginsJson(std::span<const PluginFile> files, std::span<const Plugi
                         const Quarantine& quarantine) {
   Json rows = Json::array(), searched = Json::array(), kept = Json::array();
   for (const PluginFile& f : files) {
+    std::string warning = f.warning;
+    if (warning.empty() && f.verdict == Verdict::kAccepted) warning = WhyDependenciesFail(f.path);
     rows.push_back({{"path", f.path},
                     {"verdict", VerdictName(f.verdict)},
                     {"code", VerdictCodeName(f.code)},
                     {"reason", f.reason},
                     {"fix", f.fix},
-                    {"warning", f.warning},
+                    {"warning", warning},
                     {"device_count", f.devices < 0 ? Json() : Json(f.devices)},
                     {"name", f.name},
                     {"version", f.version},

@@ -32,7 +32,10 @@ std::string RenderDirectory(const Json& d) {
 std::string RenderAll(const Json& report) {
   std::string out;
   for (const Json& d : report["directories"]) {
-    out += fmt::format("searched {} ({})\n", Escape(Text(d["path"])), Escape(Text(d["origin"])));
+    const bool searched = d["usable"].get<bool>();
+    out += fmt::format("{} {} ({})", searched ? "searched" : "not searched", Escape(Text(d["path"])),
+                       Escape(Text(d["origin"])));
+    out += searched ? "\n" : fmt::format(": {}\n", Escape(Text(d["reason"])));
   }
   for (const Json& f : report["files"]) out += RenderFile(f);
   if (report["files"].empty()) out += "no backend was found; `mge env plugin.path` shows how to add directories\n";

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "core/conform/cases.h"
+#include "core/conform/causes.h"
 #include "core/conform/conform.h"
 #include "core/ops/op.h"
 #include "fmt/format.h"
@@ -89,11 +90,13 @@ std::string CoverageText(const Report& report) {
   return out;
 }
 
-// Returns the last line of the report: "failed: pool.last_use (1), kernel.bounds (14)".
+// Returns the last line of the report: "failed: fence.wait (1), perhaps therefore kernel.numerics (3), pool.trim (1)".
 std::string LastLine(const Report& report) {
   std::vector<std::string> what;
-  for (const CheckResult& c : report.checks) {
-    if (c.outcome == Outcome::kFailed) what.push_back(fmt::format("{} ({})", c.name, c.found));
+  const CheckResult* before = nullptr;  // the cause of the check before
+  for (const auto& [c, cause] : FailedByCause(report)) {
+    what.push_back(fmt::format("{}{} ({})", cause && cause != before ? "perhaps therefore " : "", c->name, c->found));
+    before = cause;
   }
   if (size_t n = report.unexpected_passes.size()) what.push_back(fmt::format("unexpected passes ({})", n));
   if (report.Result() == "incomplete")
@@ -122,12 +125,17 @@ std::string ReportJson(const Report& report) {
     std::replace(key.begin(), key.end(), ' ', '_');
     out["counts"][key] = report.Count(o);
   }
+  const std::vector<FailedCheck> failed = FailedByCause(report);
+  if (!failed.empty()) out["first_cause"] = failed[0].check->name;
   out["checks"] = Json::array();
   for (const CheckResult& c : report.checks) {
     Json row = {{"name", c.name}, {"proves", c.proves}, {"result", OutcomeName(c.outcome)}};
     if (!c.reason.empty()) row["reason"] = c.reason;
     if (c.found) row["found"] = c.found;
     if (c.may_fail) row["may_fail"] = true;
+    for (const auto& [check, cause] : failed) {
+      if (check == &c && cause) row["cause"] = cause->name;
+    }
     for (const Finding& f : c.findings) {
       Json finding = {{"where", f.where}, {"what", f.what}};
       if (f.times > 1) finding["times"] = f.times;
@@ -172,9 +180,14 @@ std::string ReportMarkdown(const Report& report) {
     if (c.may_fail) out += fmt::format("- may fail: {} ({})\n", c.name, c.found ? "failed" : "did not fail");
   }
   std::string findings;
+  std::vector<FailedCheck> found = FailedByCause(report);
   for (const CheckResult& c : report.checks) {
-    if (c.findings.empty()) continue;
-    findings += fmt::format("\n**{}** ({} found): {}\n\n", c.name, c.found, c.proves);
+    if (c.outcome != Outcome::kFailed && !c.findings.empty()) found.push_back({&c, nullptr});
+  }
+  for (const auto& [check, cause] : found) {
+    const CheckResult& c = *check;
+    findings += fmt::format("\n**{}** ({} found{}): {}\n\n", c.name, c.found,
+                            cause ? ", perhaps because of " + cause->name : std::string(), c.proves);
     size_t more = c.found;
     for (size_t i = 0; i < std::min(kShown, c.findings.size()); ++i) {
       const Finding& f = c.findings[i];

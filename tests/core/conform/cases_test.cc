@@ -2,7 +2,9 @@
 // Cases of the kit that reveal common kernel faults: special values, and operands that are the same value.
 #include "core/conform/cases.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <string>
 
@@ -31,9 +33,39 @@ TEST(Cases, EveryPairOfSpecialValuesOccursInTwoOperands) {
   EXPECT_EQ(pairs.size(), alone.size() * alone.size());
 }
 
-TEST(Cases, SpecialValuesExistForFloat32Only) {
+TEST(Cases, SpecialIntegersAreHeldNeitherBy32BitsNorByADouble) {
+  absl::StatusOr<Case> c = MakeCase(*FindOp("", "Neg"), DType::kI64, "Neg(T[67]@special)");
+  ASSERT_TRUE(c.ok()) << c.status();
+  bool wide = false, odd = false;
+  for (int64_t x : c->inputs[0][0].Data<int64_t>()) {
+    wide |= x != static_cast<int32_t>(x);
+    odd |= std::abs(static_cast<double>(x)) < 1e18 && x != static_cast<int64_t>(static_cast<double>(x));
+  }
+  EXPECT_TRUE(wide && odd);
   EXPECT_FALSE(MakeCase(*FindOp("", "Relu"), DType::kF16, "Relu(T[67]@special)").ok());
-  EXPECT_FALSE(MakeCase(*FindOp("", "Neg"), DType::kI32, "Neg(T[67]@special)").ok());
+}
+
+TEST(Cases, RareValuesBeginWithRowsOfMinusInfinity) {
+  Case c = Made("Softmax", "Softmax(T[9,7]@rare)");
+  const std::span<const float> x = c.inputs[0][0].Data<float>();
+  for (size_t i = 0; i < 7; ++i) EXPECT_EQ(x[i], -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::ranges::any_of(x, [](float v) { return std::isnan(v); }));
+  EXPECT_TRUE(std::ranges::all_of(x.subspan(14, 7), [](float v) { return std::isfinite(v) || v < 0; }));
+}
+
+TEST(Cases, AnExampleMayHoldSeveralCases) {
+  EXPECT_THAT(SpecsFor(*FindOp("", "Conv")),
+              testing::IsSupersetOf({"Conv(T[1,10,5,3], T[4,5,3,2]) {group=2}", "Conv(T[1,14,3,4], T[6,7,1,2]) {group=2}",
+                                     "Conv(T[1,37,3,69], T[67,37,2,3]) once"}));
+}
+
+TEST(Cases, ALargeCaseIsOfFloat32AndIsNotVaried) {
+  const std::string spec = "MatMul(T[5,1030], T[1030,70]) once";
+  EXPECT_TRUE(Made("MatMul", spec).once);
+  EXPECT_FALSE(MakeCase(*FindOp("", "MatMul"), DType::kF64, spec).ok());
+  EXPECT_EQ(ParseSpec(spec).Text(), spec);
+  for (const std::string& varied : VariationsOf(*FindOp("", "MatMul")))
+    EXPECT_THAT(varied, testing::Not(testing::HasSubstr("1030")));
 }
 
 TEST(Cases, AnOperandUsedTwiceIsOneInput) {

@@ -98,6 +98,27 @@ TEST(Report, TheLastLineNamesFailedChecksAndEqualFindingsAreCounted) {
   }
 }
 
+TEST(Report, TheFirstCauseIsFirstAndWhatMayFollowIsBehindIt) {
+  auto failed = [](const char* name, const char* where) {
+    return CheckResult{name, "It.", Outcome::kFailed, "", {{where, "wrong", "", 1}}, 1};
+  };
+  Report report;
+  report.checks = {failed("pool.last_use", ""), failed("fence.wait", ""), failed("kernel.numerics", "Relu(T[3]) T=float32"),
+                   failed("life.leaks", "")};
+  EXPECT_THAT(ReportMarkdown(report),
+              AllOf(testing::EndsWith("\nfailed: fence.wait (1), perhaps therefore pool.last_use (1), kernel.numerics (1), "
+                                      "life.leaks (1)\n"),
+                    HasSubstr("**kernel.numerics** (1 found, perhaps because of fence.wait): It.")));
+  EXPECT_THAT(ReportJson(report),
+              AllOf(HasSubstr("\"first_cause\": \"fence.wait\""), HasSubstr("\"cause\": \"fence.wait\"")));
+  report.checks = {failed("kernel.write_add", "Add(T[3], T[3]) T=int64"),
+                   failed("kernel.numerics", "Add(T[3], T[3]) T=int64"),
+                   failed("kernel.concurrent", "MatMul(T[3,5], T[5,7])")};
+  EXPECT_THAT(ReportMarkdown(report),
+              testing::EndsWith("\nfailed: kernel.numerics (1), perhaps therefore kernel.write_add (1), "
+                                "kernel.concurrent (1)\n"));
+}
+
 TEST(Report, AnUnknownCodeIsShownAsItsNumber) {
   EXPECT_EQ(CodeName(MGE_INTERNAL), "MGE_INTERNAL");
   EXPECT_EQ(CodeName(777), "777, which is not an MGE code");

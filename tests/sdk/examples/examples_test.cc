@@ -52,7 +52,7 @@ class AsAUser : public testing::Test {
 };
 
 TEST_F(AsAUser, TheConformanceKitPassesEveryExample) {
-  for (const char* example : {"relu", "fusion", "parts", "driver"}) {
+  for (const char* example : {"relu", "fusion", "layouts", "parts", "driver"}) {
     EXPECT_THAT(Mge(std::string("sdk test ") + kFolder + "/mge_example_" + example + ".so"), HasSubstr("passed")) << example;
   }
 }
