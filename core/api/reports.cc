@@ -67,6 +67,10 @@ Json Devices(Runtime& runtime) {
     row["memory_limit"] = device->budget().limit();
     row["buffer_alignment"] = device->BufferAlignment();
     row["compute_queues"] = device->description().compute_queues;
+    const DeviceParts parts = device->Parts();
+    row["pool"] = parts.pool;
+    row["reserve"] = parts.reserve;
+    row["strategy"] = parts.strategy;
     Json properties = Json::object();
     for (const auto& [key, value] : device->description().properties) properties[key] = value;
     row["properties"] = std::move(properties);

@@ -124,6 +124,22 @@ absl::StatusOr<std::unique_ptr<Pool>> Device::NewPool(int32_t memory_class, Devi
   return MakePool(memory_options_.needs_cuts ? "growing" : CopyText(memory.pool), memory_options_.numbers, slabs);
 }
 
+DeviceParts Device::Parts() const {
+  const mge_memory_api& memory = memory_api();
+  const MemoryOptions& set = memory_options_;
+  constexpr const char* kModes[] = {"heuristic", "profile", "reproducible"};  // by MGE_SELECT_...
+  const mge_strategy_api* strategy = strategy_api();
+  const std::string mode = kModes[strategy ? strategy->mode : MGE_SELECT_HEURISTIC];
+  return {!set.pool.empty() ? set.pool
+          : memory.own_pool ? "own"
+          : set.needs_cuts  ? "growing"
+                            : CopyText(memory.pool),
+          !set.reserve.empty() ? set.reserve
+          : memory.own_reserve ? "own"
+                               : CopyText(memory.reserve),
+          strategy && strategy->order ? fmt::format("own ({})", mode) : mode};
+}
+
 absl::StatusOr<mge_reserve_decision> Device::Decide(const mge_plan_summary& plan) const {
   const mge_memory_api& memory = memory_api();
   if (memory_options_.reserve.empty() && memory.own_reserve) {

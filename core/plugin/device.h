@@ -42,6 +42,13 @@ struct MemoryStats {
   mge_pool_stats pool = {};  // statistics of the pool of class DEVICE; zero before its first use
 };
 
+// The parts that work for a device: "own" for those of its backend, else the host's by name.
+struct DeviceParts {
+  std::string pool;      // "growing"
+  std::string reserve;   // "percent:5"
+  std::string strategy;  // "heuristic", "own (profile)": the order, in the mode that holds unless select.strategy names one
+};
+
 // One device of one backend. Thread-safe. Owned by Devices, which must outlive every use.
 class Device : public std::enable_shared_from_this<Device> {
  public:
@@ -109,6 +116,7 @@ class Device : public std::enable_shared_from_this<Device> {
   HostAllocator& host_allocator() { return *host_allocator_; }
   absl::StatusOr<MemoryInfo> QueryMemory();  // opens the device
   MemoryStats Stats();
+  DeviceParts Parts() const;  // of memory class DEVICE; opens nothing
   // Returns the bytes of the device's budget that are in use. Memory that pools and plans keep for later is not counted.
   uint64_t LiveBytes() const;
   void Trim(int32_t how);  // trims all pools: MGE_TRIM_EXCESS or MGE_TRIM_ALL

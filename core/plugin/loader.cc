@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
@@ -228,6 +229,8 @@ class BackendLoader {
     absl::StatusOr<std::string> build = BuildOf(found_.file.path, found_.file.build_id);
     if (!build.ok()) return Refuse(VerdictCode::kUnreadable, PartsOf(build.status()).what, "make the file readable for you");
     build_ = *std::move(build);
+    record_.emplace(context_.quarantine,
+                    Quarantine::Entry{build_, found_.note.name, file_.path, "its start ended a process"});
     if (!claim.library().handle.is_loaded() && !OpenFile(claim, retry)) return false;
     if (claim.library().thrown.empty()) return true;
     CheckThrown(file_, claim.library().thrown);
@@ -272,11 +275,7 @@ class BackendLoader {
     };
     context_.logger.Info("starting backend {} ({})", backend.name(), file_.path);
     mge_error error;
-    mge_code code;
-    {
-      const StartRecord record(context_.quarantine, {build_, backend.name_, file_.path, "its start ended a process"});
-      code = CallStart(plugin, backend.host(), error);
-    }
+    const mge_code code = CallStart(plugin, backend.host(), error);
     started = code == MGE_OK;
     if (!started) {
       CheckOutcome(file_, VerdictOn(code, VerdictCode::kStartFailed),
@@ -306,6 +305,7 @@ class BackendLoader {
   const StartContext& context_;
   PluginFile& file_;
   std::string build_;
+  std::optional<StartRecord> record_;  // while its code may run
 };
 
 std::shared_ptr<Backend> LoadBackend(const FoundPlugin& found, const StartContext& context, PluginFile& file) {

@@ -163,6 +163,7 @@ TEST_F(Command, ListsPropertiesOfDevicesAsJson) {
   const json cpu = device("cpu0");
   EXPECT_EQ(cpu["buffer_alignment"], 64);
   EXPECT_EQ(cpu["compute_queues"], 1);
+  for (const char* part : {"pool", "reserve", "strategy"}) EXPECT_FALSE(cpu[part].get<std::string>().empty()) << part;
   EXPECT_TRUE(cpu["properties"].contains("isa"));
   EXPECT_TRUE(cpu["properties"].contains("cores"));
   if (!fs::exists(MGE_BINARY_DIR "/lib/mge/plugins/mge_virtual.so")) GTEST_SKIP() << "virtual is not built";
