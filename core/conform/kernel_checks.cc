@@ -449,10 +449,14 @@ void CheckQueueOrder(KernelRun& kernel_run, const std::vector<Tensor> (&inputs)[
   if (!bench.long_work) bench.long_work.emplace(bench.tested);
   bench.long_work->Enqueue(bench.transfers[0].queue(), kLong);
   kernel_run.EnqueueCopy(1, 0);  // overwrites the outputs too, so earlier results are lost
-  kernel_run.Step(0, 1, "behind other work, the step");
+  Answer(kernel_run.Launch(0, 1), "behind other work, the step");
+  bench.transfers[0].queue().Copy(bench.lane(2), bench.lane(0), bench.lane_bytes);
+  kernel_run.Drain(0);
   if (std::string wrong = what_is_wrong(kernel_run.Collect(0)); !wrong.empty())
     Broken("{} does not read the input that a copy enqueued before it writes ({}); enqueue its work on run->queue",
            kernel_run.candidate().id, wrong);
+  if (kernel_run.Outputs(2) != kernel_run.Outputs(0))
+    Broken("a copy that was enqueued behind {} does not read its result", kernel_run.candidate().id);
 }
 
 void CheckOperator(BackendUnderTest& tested, const OpDef& def, const KernelScope& scope) {

@@ -63,6 +63,8 @@ struct Backend : mge::BackendDefaults {
                                kGlobalAveragePool, kTranspose>;
   using Claims = mge::Claims<ClaimAddNeg, ClaimMatMulRelu, ClaimBias, ClaimAddRelu>;
   static Result Start() {
+    static int starts = 0;
+    if (Is("starts_once") && ++starts > 1) return {MGE_INTERNAL, "the driver is open already"};
     if (Is("absent_here")) return {MGE_UNAVAILABLE, "the driver is not installed"};
     if (Is("start_fails")) return {MGE_INTERNAL, "the driver answered nonsense"};
     if (Is("start_crashes")) std::abort();
@@ -98,6 +100,7 @@ struct Backend : mge::BackendDefaults {
   }
   static const void* Extension(std::string_view name, uint32_t min_version) {
     if (name == MGE_FAULTS_EXTENSION && min_version <= 1) return &Faults::kApi;
+    if (Is("has_every_extension")) return &Faults::kApi;
     return mge::MemoryHandles<mutant::Device, mutant::Memory>(name, min_version);
   }
 };

@@ -39,7 +39,7 @@ class Device {
     for (int i = 0; i < 2; ++i) {
       const bool apart = Is("device_leak") || Is("host_address_lies");  // the kit measures their memory
       const uint32_t memory = apart ? 0u : uint32_t{MGE_DEVICE_HOST_ACCESSIBLE};
-      list.Add({.name = "Mutant " + std::to_string(i),
+      list.Add({.name = Is("nameless_device") ? "" : "Mutant " + std::to_string(i),
                 .flags = MGE_DEVICE_ONLY_BY_NAME | memory,
                 .memory_total = kMemoryTotal / (Is("total_in_kib") || Is("totals_in_kib") ? 1024 : 1)});
     }
@@ -143,10 +143,11 @@ class Fence {
   Result HostWait(uint64_t value, uint64_t timeout_ns) {
     std::unique_lock lock(counter->mutex);
     if (Is("one_event")) value = std::max(value, counter->latest);
-    auto over = [&] { return counter->over(value); };
+    auto over = [&] { return counter->over(Is("fence_off_by_one") ? value - 1 : value); };
     if (Is("ignores_timeout")) counter->changed.wait(lock, over);
     auto limit = std::chrono::nanoseconds(std::min<uint64_t>(timeout_ns, UINT64_C(3600'000'000'000)));
     if (!counter->changed.wait_for(lock, limit, over)) return {MGE_DEADLINE_EXCEEDED, "the fence was not reached in time"};
+    if (Is("fence_off_by_one") && counter->value + 1 == value) return {};
     return counter->value >= value ? Result() : Result(counter->code, counter->text);
   }
   std::shared_ptr<Counter> counter = std::make_shared<Counter>();
@@ -194,6 +195,9 @@ class Queue {
   }
   Result Copy(void* to, const void* from, uint64_t bytes) {
     if (Is("copy_too_short") && bytes > 64) --bytes;
+    if (Is("copies_words")) bytes = bytes / 4 * 4;
+    if (Is("copies_megabytes") && bytes > (1 << 20)) bytes = 1 << 20;
+    if (Is("copies_at_once")) return std::memmove(to, from, bytes), Result();
     if (Is("capture_stale") && Capturing()) {
       std::vector<char> data(static_cast<const char*>(from), static_cast<const char*>(from) + bytes);
       return Enqueue([=] {
@@ -225,7 +229,7 @@ class Queue {
       late_.clear();
       std::lock_guard lock(counter->mutex);
       if (failure_.ok() || Is("failure_lost")) {
-        counter->value = value;
+        counter->value = Is("fence_counts_signals") ? counter->value + 1 : value;
       } else {
         counter->code = failure_.code();
         counter->text = Is("failure_text_lost") ? "it failed" : failure_.text();
@@ -276,6 +280,8 @@ class Queue {
   }
   Result Replay(Record& record) {
     for (const Work& work : record.works) (void)Enqueue(work);
+    if (Is("replays_once")) record.works.clear();
+    if (Is("replays_backwards")) std::reverse(record.works.begin(), record.works.end());
     return {};
   }
   Result CaptureUpdate(Record& record) {
@@ -337,6 +343,7 @@ class Stamp {
   explicit Stamp(Device&) {}
   Result Take(Queue& queue) { return queue.Mark(time_), Result(); }
   static Result ElapsedUs(Stamp& from, Stamp& to, double* out) {
+    if (Is("stamps_backwards")) return *out = static_cast<double>(*from.time_ - *to.time_) / 1e3, Result();
     *out = static_cast<double>(*to.time_ - *from.time_) / (Is("stamps_in_ns") ? 1 : Is("stamps_in_ms") ? 1e6 : 1e3);
     return {};
   }
@@ -350,7 +357,8 @@ inline void* const kNowhere = reinterpret_cast<void*>(uintptr_t{64});
 struct Memory {
   static Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
     if (Result r = device.Health(); !r.ok()) return r;
-    if (bytes > uint64_t{1} << 40) return {MGE_RESOURCE_EXHAUSTED, "no machine has as much memory"};
+    if (bytes > uint64_t{1} << 40)
+      return {Is("too_much_is_internal") ? MGE_INTERNAL : MGE_RESOURCE_EXHAUSTED, "no machine has as much memory"};
     if (Is("pinned_leak") && memory_class == MGE_MEMORY_PINNED) {
       void* pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       *out = mge::MakeSlab(memory_class, bytes, pages, pages, new std::list<Held>(1));
@@ -361,7 +369,8 @@ struct Memory {
     if (!base) return {MGE_RESOURCE_EXHAUSTED, "the system gives no more memory"};
     char* address = base + (Is("slab_misaligned") ? 16 : 0);
     const bool lies = Is("host_address_lies") && memory_class == MGE_MEMORY_DEVICE;
-    *out = mge::MakeSlab(memory_class, bytes, address, lies ? kNowhere : address, held.release());
+    *out = mge::MakeSlab(memory_class, Is("slabs_say_less") ? bytes - 1 : bytes, address, lies ? kNowhere : address,
+                         held.release());
     Sweep();
     return {};
   }
@@ -371,6 +380,7 @@ struct Memory {
   }
   static mge::MemoryAmount Info(Device&) {
     const uint64_t total = kMemoryTotal / (Is("totals_in_kib") ? 1024 : 1);
+    if (Is("more_free_than_total")) return {total + 1, total};
     return {total - std::min<uint64_t>(in_use, total), total};
   }
   static inline std::atomic<uint64_t> in_use = 0;

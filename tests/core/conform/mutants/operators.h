@@ -51,6 +51,7 @@ struct Softmax {
         if (begin / self.step % self.size) continue;
         float top = from[begin], sum = 0;
         for (int64_t i = 0; i < self.size; ++i) top = std::max(top, from[begin + i * self.step]);
+        if (Is("softmax_overflows")) top = 0;
         if (begin % self.step >= 64 && Is("softmax_64_columns")) continue;
         if (Is("softmax_of_nothing")) top = std::max(top, -3e38f);  // then a row of -infinity has the sum 0
         for (int64_t i = 0; i < self.size; ++i) sum += std::exp(from[begin + i * self.step] - top);
@@ -72,8 +73,12 @@ struct Gemm {
   static constexpr uint64_t kAttributes = kSafe;
   static mge::Support Supports(const mge::Problem& p) { return OneOf(p, true, "only one Gemm of float32"); }
   explicit Gemm(const mge::Problem& p)
-      : b_at(p.operand(0, 1)), alpha(p.node().Float("alpha", 1)), beta(p.node().Float("beta", 1)) {
-    const bool a_turned = p.node().Int("transA", 0), b_turned = p.node().Int("transB", 0);
+      : b_at(p.operand(0, 1)),
+        alpha(Is("gemm_no_alpha") ? 1 : p.node().Float("alpha", 1)),
+        beta(Is("gemm_no_beta") ? 1 : p.node().Float("beta", 1)) {
+    const bool a_turned = p.node().Int("transA", 0);
+    const bool b_turned =
+        p.node().Int("transB", 0) && !(Is("gemm_square_b") && p.node().input(1).dim(0) == p.node().input(1).dim(1));
     m = p.output(0).dim(0), n = p.output(0).dim(1), k = p.node().input(0).dim(a_turned ? 0 : 1);
     a_row = a_turned ? 1 : k, a_step = a_turned ? m : 1;
     b_row = b_turned ? 1 : n, b_step = b_turned ? k : 1;
@@ -123,7 +128,7 @@ struct Conv {
     for (size_t d = 0; d < 2; ++d) {
       const int at = static_cast<int>(d) + 2;
       from[d] = x.dim(at), kernel[d] = w.dim(at), to[d] = y.dim(at);
-      stride[d] = node.Ints("strides")[d];
+      stride[d] = node.Ints("strides")[Is("conv_one_stride") ? 0 : d];
       dilation[d] = Is("conv_no_dilation") ? 1 : node.Ints("dilations")[d];
       begin[d] = node.Ints("pads")[d + (Is("conv_exchanges_pads") ? 2 : 0)];
     }
@@ -157,13 +162,14 @@ struct Conv {
         for (int64_t r = 0; r < to[0]; ++r)
           for (int64_t q = 0; q < to[1]; ++q, ++out) {
             const bool skipped = (o >= 64 && Is("conv_64_outputs")) || (q >= 64 && Is("conv_64_columns"));
-            if (!skipped) *out = At(in, weights, i, o, r, q) + (add ? add[o] : 0);
+            if (!skipped)
+              *out = At(in, weights, i, o, r, q) + (add ? add[Is("conv_bias_of_group") ? o / (outputs / group) : o] : 0);
           }
   }
   float At(const float* in, const float* weights, int64_t i, int64_t o, int64_t r, int64_t q) const {
     float sum = 0;
     for (int64_t c = 0; c < (Is("conv_32_channels") ? std::min<int64_t>(channels, 32) : channels); ++c) {
-      const int64_t channel = o / (outputs / group) * channels + c;
+      const int64_t channel = Is("conv_group_order") ? o % group * channels + c : o / (outputs / group) * channels + c;
       for (int64_t h = 0; h < kernel[0]; ++h)
         for (int64_t v = 0; v < kernel[1]; ++v) {
           const int64_t row = r * stride[0] + h * dilation[0] - begin[0],
@@ -202,7 +208,7 @@ struct MaxPool {
   explicit MaxPool(const mge::Problem& p) : planes(p.input(0).dim(0) * p.input(0).dim(1)) {
     for (size_t d = 0; d < 2; ++d) {
       from[d] = p.input(0).dim(static_cast<int>(d) + 2), to[d] = p.output(0).dim(static_cast<int>(d) + 2);
-      kernel[d] = p.node().Ints("kernel_shape")[d], stride[d] = p.node().Ints("strides")[d];
+      kernel[d] = p.node().Ints("kernel_shape")[d], stride[d] = p.node().Ints("strides")[Is("pool_one_stride") ? 0 : d];
     }
   }
   void Bind(const mge::Binding& b) { x = b.input(0), y = b.output(0); }
@@ -216,7 +222,7 @@ struct MaxPool {
     });
   }
   float Largest(const float* in, int64_t r, int64_t q) const {
-    float top = -std::numeric_limits<float>::infinity();
+    float top = Is("max_pool_from_zero") ? 0 : -std::numeric_limits<float>::infinity();
     for (int64_t h = 0; h < kernel[0]; ++h)
       for (int64_t v = 0; v < kernel[1]; ++v) {
         const float e = in[(r * stride[0] + h) * from[1] + q * stride[1] + v];
@@ -249,7 +255,7 @@ struct GlobalAveragePool {
           const float e = in[p * s.count + i];
           sum += std::isnan(e) && Is("mean_drops_nan") ? 0 : e;
         }
-        out[p] = sum / static_cast<float>(s.count);
+        out[p] = sum / static_cast<float>(Is("mean_of_the_rest") && s.count > 1 ? s.count - 1 : s.count);
       }
       return Result();
     });
@@ -271,6 +277,11 @@ struct Transpose {
     for (int d = 0; d < rank; ++d) {
       size[d] = p.output(0).dim(d);
       step[d] = stride[p.node().Ints("perm")[static_cast<size_t>(d)]];
+      if (Is("transpose_inverse")) {
+        for (int e = 0; e < rank; ++e) {
+          if (p.node().Ints("perm")[static_cast<size_t>(e)] == d) step[d] = stride[e];
+        }
+      }
     }
     if (Is("transposes_five") && rank > 5) step[0] = 0;
   }

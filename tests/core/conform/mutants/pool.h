@@ -40,14 +40,15 @@ class Pool {
       blocks_.splice(blocks_.end(), fresh);
     }
     auto address = reinterpret_cast<uintptr_t>(block->slab.address);
-    address = (address + request.alignment - 1) / request.alignment * request.alignment + (Is("blocks_misaligned") ? 8 : 0);
+    const uint64_t alignment = Is("aligns_to_64") ? 64 : request.alignment;
+    address = (address + alignment - 1) / alignment * alignment + (Is("blocks_misaligned") ? 8 : 0);
     if (Is("blocks_overlap") && calls_ % 7 == 0 && last_) address = last_;
     last_ = address;
     const bool ready = block->Ready(request.after);
     block->used = true;
     block->bytes = bytes;
     stats_.in_use += bytes;
-    stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
+    if (!Is("peak_forgotten")) stats_.peak_in_use = std::max(stats_.peak_in_use, stats_.in_use);
     *out = {};
     out->struct_size = sizeof(*out);
     out->address = reinterpret_cast<void*>(address);
@@ -148,6 +149,7 @@ struct Reserve {
   static Result Decide(Device&, const mge_plan_summary& plan, mge_reserve_decision* out) {
     static std::atomic<uint64_t> asked = 0;
     out->initial = std::min(plan.arena_bytes + plan.workspace_bytes, plan.memory_free);
+    if (Is("cap_below_initial")) out->cap = out->initial / 2 + 1;
     out->retain = out->initial + (Is("reserve_not_pure") ? ++asked : 0);
     out->keep_free = plan.memory_total / 20;
     return {};
@@ -163,6 +165,8 @@ struct Strategy {
       return choice.id(a) < choice.id(b);
     });
     if (Is("orders_one_twice") && order.size() > 2) order[2] = order[1];
+    if (Is("orders_too_few") && order.size() > 2) order[order.size() - 1] = UINT32_MAX;
+    if (Is("fails_to_profile") && timed) return {MGE_INTERNAL, "it cannot compare times"};
     if (Is("orders_by_calls")) {
       static std::atomic<size_t> calls = 0;
       std::rotate(order.begin(), order.begin() + static_cast<ptrdiff_t>(++calls % order.size()), order.end());

@@ -147,8 +147,9 @@ MGE_OP(gemm) = {
     .upgrade = Upgrade,
     .gradient = Gradient,
     .examples = {"(T[3,5], T[5,7])", "(T[3,5], T[5,7], T[3,7])", "(T[5,3], T[5,7]) {transA=1}",
-                 "(T[3,5], T[7,5]) {transB=1}", "(T[5,3], T[7,5], T[7]) {transA=1, transB=1, alpha=0.5, beta=2.0}",
-                 "(T[33,17], T[17,65], T[33,1])", "(T[3,0], T[0,5], T[5])", "(T[5,1030], T[1030,70], T[70]) once"},
+                 "(T[3,5], T[7,5]) {transB=1}; (T[3,5], T[5,5]) {transB=1}",
+                 "(T[5,3], T[7,5], T[7]) {transA=1, transB=1, alpha=0.5, beta=2.0}", "(T[33,17], T[17,65], T[33,1])",
+                 "(T[3,0], T[0,5], T[5])", "(T[5,1030], T[1030,70], T[70]) once"},
 };
 
 }  // namespace mge::op_gemm
