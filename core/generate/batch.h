@@ -63,12 +63,13 @@ class Batch {
 
  private:
   struct Sequence {
-    std::vector<int64_t> tokens;
-    SamplingOptions sampling;
+    std::vector<int64_t> tokens = {};
+    SamplingOptions sampling = {};
     int64_t most = 0;  // tokens at its end
     bool ended = false;
-    std::vector<float> logits;     // of the next token; empty: not computed
-    std::unique_ptr<Decoder> own;  // of the prompt, and of all tokens without common runs; null: not begun, or joined
+    std::vector<float> logits = {};  // of the next token; empty: not computed
+    std::unique_ptr<Decoder> own =
+        nullptr;  // of the prompt, and of all tokens without common runs; null: not begun, or joined
   };
   using Sequences = std::map<int64_t, Sequence>;
 

@@ -32,7 +32,8 @@ absl::StatusOr<ModelFolder> LoadModelFolder(std::shared_ptr<Runtime> runtime, co
   };
   MGE_ASSIGN_OR_RETURN(out.session, load(out.config.model, "model.decoder.filename"));
   const std::string& encoder = out.config.encoder.model;
-  if (!encoder.empty()) MGE_ASSIGN_OR_RETURN(out.encoder, load(encoder, "model.encoder.filename"));
+  if (encoder.empty()) return out;
+  MGE_ASSIGN_OR_RETURN(out.encoder, load(encoder, "model.encoder.filename"));
   return out;
 }
 
