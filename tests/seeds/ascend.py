@@ -26,7 +26,7 @@ tell(held=round((total - mge.gpu_memory_info(0)[0]) / 2**20), results=results)
 def held(p, what, settings="", mode=None):
     """Returns the MiB that are held after the runs."""
     p.need("virtual")
-    for name, rows in (("small.onnx", 512), ("large.onnx", 1536), ("open.onnx", "N")):
+    for name, rows in (("small.onnx", 256), ("large.onnx", 768), ("open.onnx", "N")):
         p.write(name, models.reduced(OPS, rows, 1024))
     run = p.python(HELD, what, settings, GE_USE_STATIC_MEMORY=mode, **VIRTUAL)
     half = len(run.results) // 2
@@ -34,14 +34,14 @@ def held(p, what, settings="", mode=None):
     return run.held
 
 
-FIXED = "small.onnx=512,large.onnx=1536"
-OPEN = "open.onnx=512+1536+1024"
+FIXED = "small.onnx=256,large.onnx=768"
+OPEN = "open.onnx=256+768+512"
 
 
 @check("GE_USE_STATIC_MEMORY", "fixed shapes")
 def fixed(p):
     seen = {mode: held(p, FIXED, mode=mode) for mode in ("0", "1", "2")}
-    alone = held(p, "large.onnx=1536", mode="2")
+    alone = held(p, "large.onnx=768", mode="2")
     expect(seen["1"] == seen["2"] < seen["0"], f"1 is 2, and needs less than 0: {seen}")
     expect(seen["0"] - seen["2"] > 0, f"the small model's memory is saved: {seen}, the large model alone {alone}")
     return f"MiB held by two models: {seen}; by the larger one alone: {alone}"
@@ -50,7 +50,7 @@ def fixed(p):
 @check("GE_USE_STATIC_MEMORY", "variable shapes")
 def variable(p):
     seen = {mode: held(p, OPEN, mode=mode) for mode in ("0", "3", "4")}
-    expect(seen["3"] == seen["4"] == 0 < seen["0"], f"runs take pages and return them: {seen}")
+    expect(seen["3"] == seen["4"] < seen["0"], f"the memory of one size serves the others: {seen}")
     return f"MiB held after runs with three sizes: {seen}"
 
 
@@ -74,7 +74,7 @@ def stuck():
         pass
 
 threading.Thread(target=stuck, daemon=True).start()
-time.sleep(1)  # the first run hangs in its kernel
+time.sleep(3)  # the first run hangs in its kernel
 try:
     second.run(b)
     tell(second="ran")

@@ -103,6 +103,8 @@ import threading
 model = open("m.onnx", "rb").read()
 x = np.ones((64, 64), np.float32)
 sessions = [mge.Session(model, device="gpu0") for _ in range(2)]
+for session in sessions:
+    session.run(x)  # one kernel and two copies each
 control = mge.RunControl()
 
 def stuck():
@@ -113,7 +115,7 @@ def stuck():
 
 thread = threading.Thread(target=stuck)
 thread.start()
-time.sleep(0.5)  # the first run hangs in its operation
+time.sleep(1.5)  # the first run hangs in its operation
 try:
     y = sessions[1].run(x, timeout=float(sys.argv[1]))["y"]
     tell(second="ran")
@@ -132,8 +134,8 @@ def second_run(p, seconds, fault, **variables):
 def gpu_worker_threads(p):
     p.need("virtual")
     p.write("m.onnx", models.one("Relu", 64, 64))
-    alone = second_run(p, 1, "kernel@1=hang", MXNET_GPU_WORKER_NTHREADS=1)
-    beside = second_run(p, 60, "kernel@1=hang", MXNET_GPU_WORKER_NTHREADS=2)
+    alone = second_run(p, 1, "kernel@3=hang", MXNET_GPU_WORKER_NTHREADS=1)
+    beside = second_run(p, 60, "kernel@3=hang", MXNET_GPU_WORKER_NTHREADS=2)
     expect(alone == "TimeLimitError" and beside == "ran", f"with 1 the second run waits ({alone}), with 2 it ends ({beside})")
     return "while a kernel of one run hangs: 1 - a second run never begins; 2 - it ends"
 
@@ -142,8 +144,8 @@ def gpu_worker_threads(p):
 def gpu_copy_threads(p):
     p.need("virtual")
     p.write("m.onnx", models.one("Relu", 64, 64))
-    alone = second_run(p, 1, "copy@1=hang", MXNET_GPU_COPY_NTHREADS=1)
-    beside = second_run(p, 60, "copy@1=hang", MXNET_GPU_COPY_NTHREADS=2)
+    alone = second_run(p, 1, "copy@5=hang", MXNET_GPU_COPY_NTHREADS=1)
+    beside = second_run(p, 60, "copy@5=hang", MXNET_GPU_COPY_NTHREADS=2)
     expect(alone == "TimeLimitError" and beside == "ran", f"with 1 the second run waits ({alone}), with 2 it ends ({beside})")
     return "while a copy of one run hangs: 1 - a second run never begins; 2 - it ends"
 
@@ -278,7 +280,8 @@ def parallel_copy(p):
     return f"threads of a copy of {count} elements: 1 if it is {count + 1}, 2 if it is {count}"
 
 
-# Tells how often the other threads of the process went to sleep during 100 runs of an operator of 64 elements.
+# Runs an operator of 64 elements until the other threads of the process have gone to sleep 20 times, or some hundred times. A
+# thread that nobody wakes never goes to sleep again.
 WAKES = """
 def sleeps():
     total = 0
@@ -291,10 +294,12 @@ def sleeps():
 session = mge.Session("m.onnx", device="cpu0", threads=2)
 x = np.ones(64, np.float32)
 session.run(x)
-begin = sleeps()
-for _ in range(100):
+time.sleep(0.3)
+begin, runs = sleeps(), 0
+while runs < int(sys.argv[1]) and sleeps() - begin < 20:
     session.run(x)
-    time.sleep(0.005)
+    runs += 1
+    time.sleep(0.003)
 tell(wakes=sleeps() - begin)
 """
 
@@ -302,10 +307,11 @@ tell(wakes=sleeps() - begin)
 def tuning(name):
     def run(p):
         p.write("m.onnx", models.one("Exp", 64))
-        seen = {value: p.python(WAKES, MGE_THREADS=2, **{name: value}).wakes for value in ("0", "1", "int32", "float32")}
-        expect(max(seen["1"], seen["float32"]) < 10, f"measured times forbid a second thread for 64 elements: {seen}")
-        expect(min(seen["0"], seen["int32"]) > 40, f"types that are not tuned always use all threads: {seen}")
-        return f"wakes of the second thread by 100 runs of Exp of 64 elements: {seen}"
+        tuned = {value: p.python(WAKES, 100, MGE_THREADS=2, **{name: value}).wakes for value in ("1", "float32")}
+        others = {value: p.python(WAKES, 5000, MGE_THREADS=2, **{name: value}).wakes for value in ("0", "int32")}
+        expect(max(tuned.values()) < 10, f"measured times forbid a second thread for 64 elements: {tuned}")
+        expect(min(others.values()) >= 20, f"types that are not tuned always use all threads: {others}")
+        return f"wakes of the second thread by Exp of 64 elements: {tuned}, {others}"
     return run
 
 
@@ -355,7 +361,7 @@ def workspaces(p):
         return len(set(re.findall("virtual0, (compute.*)", out))), int(arena[1])
 
     seen = [lanes(n, 4) for n in (1, 2, 4)]
-    expect([count for count, _ in seen] == [1, 2, 4] and seen[0][1] < seen[1][1] < seen[2][1], f"lanes, bytes: {seen}")
+    expect([count for count, _ in seen] == [1, 2, 4] and seen[0][1] < seen[2][1], f"lanes, bytes: {seen}")
     expect(lanes(4, 1) == seen[0], "no more lanes than MXNET_GPU_WORKER_NTHREADS")
     return f"lanes and bytes of the plan of 4 branches: {seen} for 1, 2 and 4; with MXNET_GPU_WORKER_NTHREADS=1 as for 1"
 

@@ -113,7 +113,7 @@ class Product:
         home.mkdir(exist_ok=True)
         packages = self.prefix / "lib" / "python3" / "dist-packages"
         kept.update(HOME=str(home), XDG_CACHE_HOME=str(home / "cache"), MGE_LIBRARY_PATH=str(self.library),
-                    PYTHONDONTWRITEBYTECODE="1", PYTHONPATH=str(packages if packages.exists() else SOURCES / "sdk" / "python"))
+                    PYTHONDONTWRITEBYTECODE="1", OPENBLAS_NUM_THREADS="1", PYTHONPATH=str(packages if packages.exists() else SOURCES / "sdk" / "python"))
         kept.update({name: str(value) for name, value in variables.items()})
         return {name: value for name, value in kept.items() if variables.get(name, "") is not None}
 
