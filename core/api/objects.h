@@ -156,6 +156,8 @@ absl::StatusOr<Context> CurrentContextOf(Runtime& runtime);
 // session. Returns nullopt if neither has a profile.
 std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& session);
 
+// Returns what adds the runs of eager operators to the profile of the runtime, if there is one that wants them.
+RunWatch EagerWatch(const mge_runtime& runtime);
 // Returns the profile for all runs of a runtime if profile.autostart is set, else null. Its last owner writes profile.file.
 absl::StatusOr<std::shared_ptr<Profile>> AutomaticProfile(std::shared_ptr<Runtime> runtime);
 

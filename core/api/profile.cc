@@ -46,11 +46,11 @@ Json StepJson(const Recording& recording, const StepSummary& row) {
 }
 
 // The bits of profile.mode. The values 0 and 1 are short forms of sums.
-enum ProfileEvents : int64_t { kOperatorSteps = 1, kAddedSteps = 2, kCalls = 4, kMemory = 8 };
+enum ProfileEvents : int64_t { kOperatorSteps = 1, kAddedSteps = 2, kCalls = 4, kMemory = 8, kEagerRuns = 16 };
 
 int64_t EventsOf(const Snapshot& settings) {
   const int64_t mode = settings.Get<kProfileMode>();
-  return mode > 1 ? mode : mode == 1 ? kOperatorSteps | kAddedSteps : kOperatorSteps;
+  return mode > 1 ? mode : mode == 1 ? kOperatorSteps | kAddedSteps | kEagerRuns : kOperatorSteps;
 }
 
 // Owns a profile and writes it to profile.file when it is destroyed.
@@ -119,6 +119,16 @@ std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& 
   if (!profile) return std::nullopt;
   return std::optional<Recorder>(std::in_place, std::move(profile), s.session->threads(),
                                  s.session->runtime().pool().reserved_count());
+}
+
+RunWatch EagerWatch(const mge_runtime& runtime) {
+  if (!runtime.profile || !(EventsOf(*runtime.runtime->registry().snapshot()) & kEagerRuns)) return {};
+  return [profile = runtime.profile](Session& session, const std::function<absl::Status(RunObserver*)>& run) {
+    Recorder recorder(profile, session.threads(), session.runtime().pool().reserved_count());
+    absl::Status status = run(&recorder);
+    if (status.ok()) recorder.Keep();
+    return status;
+  };
 }
 
 absl::StatusOr<std::shared_ptr<Profile>> AutomaticProfile(std::shared_ptr<Runtime> runtime) {

@@ -37,9 +37,10 @@ EagerTensor::~EagerTensor() {
   if (interpreter_->RecordsPaths()) interpreter_->Released(std::move(value_));
 }
 
-absl::StatusOr<std::shared_ptr<EagerInterpreter>> EagerInterpreter::Create(std::shared_ptr<Runtime> runtime) {
+absl::StatusOr<std::shared_ptr<EagerInterpreter>> EagerInterpreter::Create(std::shared_ptr<Runtime> runtime,
+                                                                           RunWatch watch) {
   const std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
-  std::shared_ptr<EagerInterpreter> out(new EagerInterpreter(std::move(runtime)));
+  std::shared_ptr<EagerInterpreter> out(new EagerInterpreter(std::move(runtime), std::move(watch)));
   EagerOptions& o = out->options_;
   o.async_level = settings->Get<kEagerAsyncLevel>();
   o.queue_size = static_cast<size_t>(settings->Get<kEagerQueueCommands>());

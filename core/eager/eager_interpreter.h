@@ -25,6 +25,7 @@
 #include "core/eager/eager_operator.h"
 #include "core/eager/eager_value.h"
 #include "core/eager/operator_cache.h"
+#include "core/engine/run_observer.h"
 #include "core/engine/runtime.h"
 
 namespace mge {
@@ -52,6 +53,9 @@ class EagerTensor {
 };
 using EagerTensorPtr = std::shared_ptr<const EagerTensor>;  // nullptr in a list of inputs: absent
 
+// Calls `run` with an observer of that run, which nobody keeps after the call, and returns its status. For profiles.
+using RunWatch = std::function<absl::Status(Session& session, const std::function<absl::Status(RunObserver*)>& run)>;
+
 // The settings that an interpreter reads once.
 struct EagerOptions {
   AsyncLevel async_level = AsyncLevel::kAsync;
@@ -71,8 +75,8 @@ struct EagerCounters {
 // Thread-safe.
 class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
  public:
-  // Reads the settings. Starts no thread.
-  static absl::StatusOr<std::shared_ptr<EagerInterpreter>> Create(std::shared_ptr<Runtime> runtime);
+  // Reads the settings. Starts no thread. `watch`, if any, observes the runs of operators.
+  static absl::StatusOr<std::shared_ptr<EagerInterpreter>> Create(std::shared_ptr<Runtime> runtime, RunWatch watch = {});
   // Waits for the command that is being executed. Discards the others, whose results cannot be read any more.
   ~EagerInterpreter();
 
@@ -137,7 +141,8 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
     std::shared_ptr<Fetched> fetched = {};
   };
 
-  explicit EagerInterpreter(std::shared_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  EagerInterpreter(std::shared_ptr<Runtime> runtime, RunWatch watch)
+      : runtime_(std::move(runtime)), watch_(std::move(watch)) {}
   absl::StatusOr<std::shared_ptr<EagerPlace>> PlaceOf(std::string_view devices);
   absl::StatusOr<std::vector<EagerTensorPtr>> Submit(std::shared_ptr<EagerCall> call, size_t outputs,
                                                      const std::vector<ValueType>& types,
@@ -160,10 +165,14 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
   // If an input has failed, sets `cause` to the error of the first operator that failed.
   absl::Status ExecuteCall(EagerCall& call, const std::shared_ptr<EagerCall>& shared, absl::Status& cause);
   absl::Status ExecutePut(EagerValue& value, const HostValue& host);
+  absl::Status CopyToPlace(EagerValue& value, const HostValue& host);
   absl::Status ExecuteDrop(EagerValue& value);
   absl::Status ExecuteSwapOut(EagerValue& value);
   void ExecuteReleased(EagerValue& value);
   absl::Status Resolve(EagerCall& call);
+  // Returns whether the host computes a call in place of the device (plan.host_compute), and computes it there.
+  bool IsForHost(EagerCall& call);
+  absl::Status RunOnHost(EagerCall& call);
   // Runs the operator on inputs that are in memory.
   absl::StatusOr<std::vector<HostValue>> RunCall(EagerCall& call);
   uint64_t SeedOfRun(int64_t run) const;
@@ -183,7 +192,11 @@ class EagerInterpreter : public std::enable_shared_from_this<EagerInterpreter> {
   bool EvictBest(int64_t minimum);
   void Pin(std::span<const std::shared_ptr<EagerValue>> values, int by);
 
+  // Runs a session once, watched if the interpreter has a watch.
+  absl::Status Run(Session& session, std::span<HostValue> inputs, std::span<HostValue> outputs, RunState& control);
+
   const std::shared_ptr<Runtime> runtime_;
+  const RunWatch watch_;
   EagerOptions options_;
   const std::shared_ptr<EagerStore> store_ = std::make_shared<EagerStore>();
   OperatorCache cache_;

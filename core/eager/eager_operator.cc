@@ -8,6 +8,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/gradient.h"
 #include "core/ops/op.h"
+#include "core/plan/host_compute.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -194,16 +195,39 @@ absl::StatusOr<std::vector<ValueType>> EagerOperator::Infer(std::span<const Oper
   return types;
 }
 
+bool EagerOperator::IsHostComputable(std::span<const Operand> operands) {
+  for (NodeId id = 0; id < graph_.node_count(); ++id) {
+    const Node& node = graph_.node(id);
+    if (!node.dead && !(node.def->Is(kElementwise) && IsPure(*node.def) && node.def->eval)) return false;
+  }
+  const auto small = [](const ValueType& t) { return FitsHostCompute(t.kind, t.type); };
+  for (const size_t i : slots_) {
+    if (!small(operands[i].type)) return false;
+  }
+  absl::StatusOr<std::vector<ValueType>> outputs = Infer(operands);
+  return outputs.ok() && std::ranges::all_of(*outputs, small);
+}
+
 absl::StatusOr<std::shared_ptr<Session>> EagerOperator::SessionOn(const std::shared_ptr<Runtime>& runtime,
                                                                   const std::string& spec,
                                                                   std::shared_ptr<const Snapshot> settings) {
+  return OnlySession(session_, runtime, {.device = spec, .snapshot = std::move(settings), .outputs_on_device = true});
+}
+
+absl::StatusOr<std::shared_ptr<Session>> EagerOperator::SessionOnHost(const std::shared_ptr<Runtime>& runtime,
+                                                                      std::shared_ptr<const Snapshot> settings) {
+  return OnlySession(host_session_, runtime, {.device = "host", .snapshot = std::move(settings)});
+}
+
+absl::StatusOr<std::shared_ptr<Session>> EagerOperator::OnlySession(std::shared_ptr<Session>& session,
+                                                                    const std::shared_ptr<Runtime>& runtime,
+                                                                    const SessionOptions& options) {
   std::lock_guard lock(mutex_);
-  if (session_) return session_;
+  if (session) return session;
   onnx::Model model;
   model.graph = graph_;
-  const SessionOptions options = {.device = spec, .snapshot = std::move(settings), .outputs_on_device = true};
-  MGE_ASSIGN_OR_RETURN(session_, Session::Create(runtime, std::move(model), options));
-  return session_;
+  MGE_ASSIGN_OR_RETURN(session, Session::Create(runtime, std::move(model), options));
+  return session;
 }
 
 bool EagerOperator::CarriesGradient(size_t input) const {

@@ -74,12 +74,18 @@ class EagerOperator {
   size_t all_outputs() const { return graph_.outputs().size(); }
   // Returns whether equal inputs give equal outputs, so that outputs may be computed again.
   bool pure() const { return pure_; }
+  // Returns whether the host can compute a call in place of a device (plan.host_compute): the operator is elementwise, and its
+  // inputs and outputs are tensors of at most kHostComputeElements elements.
+  bool IsHostComputable(std::span<const Operand> operands);
 
   // Returns the types of all outputs for the inputs of a call. Fails if the shapes violate the operator's rules.
   absl::StatusOr<std::vector<ValueType>> Infer(std::span<const Operand> operands);
   // Returns the session on these devices with these settings, which are always the same. Creates it at the first call.
   absl::StatusOr<std::shared_ptr<Session>> SessionOn(const std::shared_ptr<Runtime>& runtime, const std::string& spec,
                                                      std::shared_ptr<const Snapshot> settings);
+  // Likewise, of the session that computes on the host.
+  absl::StatusOr<std::shared_ptr<Session>> SessionOnHost(const std::shared_ptr<Runtime>& runtime,
+                                                         std::shared_ptr<const Snapshot> settings);
 
   // Returns how to compute the gradients of the wanted inputs of a call from the outputs that have gradients. `host` are the
   // elements of those inputs of the call that are host operands, else nullptr: some rules need constants. Fails with
@@ -94,6 +100,10 @@ class EagerOperator {
   absl::StatusOr<std::shared_ptr<const OperatorGradient>> MakeGradient(const std::vector<bool>& has_gradient,
                                                                        const std::vector<bool>& wanted,
                                                                        std::span<const Tensor* const> constants) const;
+  // Returns `session`, a member. Creates it at the first call.
+  absl::StatusOr<std::shared_ptr<Session>> OnlySession(std::shared_ptr<Session>& session,
+                                                       const std::shared_ptr<Runtime>& runtime,
+                                                       const SessionOptions& options);
 
   const std::string name_;
   const Graph graph_;
@@ -102,7 +112,7 @@ class EagerOperator {
   size_t outputs_;
   std::mutex mutex_;                                                  // guards the members below
   std::unordered_map<std::string, std::vector<ValueType>> inferred_;  // by the sizes of the inputs
-  std::shared_ptr<Session> session_;
+  std::shared_ptr<Session> session_, host_session_;
   bool gradient_needs_constants_ = false;
   std::map<std::string, std::shared_ptr<const OperatorGradient>> gradients_;
 };

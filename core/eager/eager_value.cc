@@ -102,13 +102,23 @@ void EagerValue::Uncount() {
   place_->live_bytes -= bytes;
 }
 
+void EagerValue::SetType(const HostValue& data) {
+  if (known_.load(std::memory_order_relaxed) == Known::kAll) return;
+  type_ = TypeOfData(data);
+  known_.store(Known::kAll, std::memory_order_release);
+}
+
+void EagerValue::SetOnHost(HostValue data) {
+  on_host_ = data;
+  data_ = std::move(data);
+  SetType(data_);
+  state_.store(EagerState::kSwapped, std::memory_order_release);
+}
+
 void EagerValue::SetReady(HostValue data) {
   data_ = std::move(data);
   bytes = BytesOf(data_);
-  if (known_.load(std::memory_order_relaxed) != Known::kAll) {
-    type_ = TypeOfData(data_);
-    known_.store(Known::kAll, std::memory_order_release);
-  }
+  SetType(data_);
   if (place_) {
     counted_ = true;
     store_->live_bytes += bytes;

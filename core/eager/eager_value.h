@@ -87,6 +87,10 @@ class EagerValue : public PathValue, public std::enable_shared_from_this<EagerVa
   const HostValue& data() const { return data_; }       // valid in the states kReady and kSwapped
   // Makes the value ready, and counts its bytes. For a value that is pending, dropped or swapped out.
   void SetReady(HostValue data);
+  // Makes a pending value one whose elements lie in host memory, from where they are copied when a kernel reads them.
+  void SetOnHost(HostValue data);
+  // Returns the elements if they are known in host memory: those of a host operand and of SetOnHost(); else nullptr.
+  /*nullable*/ const HostValue* on_host() const { return on_host_.tensor.defined() ? &on_host_ : place_ ? nullptr : &data_; }
   // `cause` is OK unless an input had failed.
   void SetFailed(absl::Status error, absl::Status cause);
   // Releases the memory; the value is dropped. Requires a path.
@@ -102,6 +106,7 @@ class EagerValue : public PathValue, public std::enable_shared_from_this<EagerVa
 
  private:
   void Uncount();
+  void SetType(const HostValue& data);
 
   const std::shared_ptr<EagerStore> store_;
   const std::shared_ptr<EagerPlace> place_;
@@ -109,7 +114,7 @@ class EagerValue : public PathValue, public std::enable_shared_from_this<EagerVa
   enum class Known { kNothing, kRank, kAll };
   std::atomic<Known> known_{Known::kNothing};
   ValueType early_type_, type_;  // each is set once
-  HostValue data_;
+  HostValue data_, on_host_;
   absl::Status error_, cause_;
   bool counted_ = false;  // in live_bytes
 };

@@ -3,6 +3,7 @@
 //
 // A value is changed only here, under the lock of the store. The inputs of a call are pinned, so that they are not evicted
 // before it has run. No shared pointer may be the last one of a value or call while the lock is held: their destructors take it.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -12,6 +13,7 @@
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/eager/eager_interpreter.h"
+#include "core/plan/host_compute.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 
@@ -36,6 +38,15 @@ std::string PlaceOfCall(const EagerCall& call) {
 
 bool SharesMemory(const Tensor& a, const Tensor& b) {
   return a.owner() && b.owner() && !a.owner().owner_before(b.owner()) && !b.owner().owner_before(a.owner());
+}
+
+std::vector<Operand> OperandsOf(const EagerCall& call) {
+  std::vector<Operand> operands(call.inputs.size());
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (!call.inputs[i]) continue;
+    operands[i] = {.given = true, .type = call.inputs[i]->type(), .host = call.inputs[i]->host_operand()};
+  }
+  return operands;
 }
 
 EagerValue& ValueOf(PathValue& v) { return static_cast<EagerValue&>(v); }
@@ -122,6 +133,7 @@ absl::Status EagerInterpreter::ExecuteCall(EagerCall& call, const std::shared_pt
   if (!call.op) MGE_RETURN_IF_ERROR(Resolve(call));
   Pin(call.inputs, 1);
   absl::Status status = Guarded([&]() -> absl::Status {
+    if (IsForHost(call)) return RunOnHost(call);
     for (const std::shared_ptr<EagerValue>& x : call.inputs) {
       if (x && x->state() != EagerState::kReady) MGE_RETURN_IF_ERROR(Fetch(*x));
     }
@@ -133,16 +145,45 @@ absl::Status EagerInterpreter::ExecuteCall(EagerCall& call, const std::shared_pt
   return status.ok() ? status : AddWhere(std::move(status), PlaceOfCall(call));
 }
 
-absl::Status EagerInterpreter::Resolve(EagerCall& call) {
-  std::vector<Operand> operands(call.inputs.size());
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (!call.inputs[i]) continue;
-    operands[i] = {.given = true, .type = call.inputs[i]->type(), .host = call.inputs[i]->host_operand()};
+bool EagerInterpreter::IsForHost(EagerCall& call) {
+  if (!call.place->memory || !call.settings->Get<kPlanHostCompute>()) return false;
+  {
+    std::lock_guard lock(store_->mutex);
+    if (!std::ranges::all_of(call.inputs, [](const auto& x) { return !x || x->on_host(); })) return false;
   }
+  return call.op->IsHostComputable(OperandsOf(call));
+}
+
+absl::Status EagerInterpreter::RunOnHost(EagerCall& call) {
+  MGE_ASSIGN_OR_RETURN(const std::shared_ptr<Session> session, call.op->SessionOnHost(runtime_, call.settings));
+  std::vector<HostValue> inputs, outputs(call.op->all_outputs());
+  {
+    std::lock_guard lock(store_->mutex);
+    for (const size_t i : call.op->slots()) inputs.push_back(*call.inputs[i]->on_host());
+  }
+  runs_.fetch_add(1, std::memory_order_relaxed);
+  RunState control;
+  MGE_RETURN_IF_ERROR(Run(*session, inputs, outputs, control));
+  std::lock_guard lock(store_->mutex);
+  for (size_t i = 0; i < outputs.size(); ++i) call.outputs[i]->SetOnHost(std::move(outputs[i]));
+  return absl::OkStatus();
+}
+
+absl::Status EagerInterpreter::Resolve(EagerCall& call) {
+  const std::vector<Operand> operands = OperandsOf(call);
   absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(*call.request, call.place->spec, operands, *call.settings);
   if (!op.ok()) return RefusedCall(op.status(), call.request->op, operands);
   call.op = *std::move(op);
   return call.op->Infer(operands).status();
+}
+
+absl::Status EagerInterpreter::Run(Session& session, std::span<HostValue> inputs, std::span<HostValue> outputs,
+                                   RunState& control) {
+  const auto run = [&](RunObserver* observer) {
+    control.observer = observer;
+    return session.Run(inputs, outputs, control);
+  };
+  return watch_ ? watch_(session, run) : run(nullptr);
 }
 
 absl::StatusOr<std::vector<HostValue>> EagerInterpreter::RunCall(EagerCall& call) {
@@ -159,7 +200,7 @@ absl::StatusOr<std::vector<HostValue>> EagerInterpreter::RunCall(EagerCall& call
     RunState control;
     const int64_t run = runs_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (!call.op->pure()) control.seed = SeedOfRun(run);
-    absl::Status status = session->Run(inputs, outputs, control);
+    absl::Status status = Run(*session, inputs, outputs, control);
     if (status.ok()) return outputs;
     if (!options_.auto_drop || !IsMemoryError(status) || !EvictOne()) return status;
   }
@@ -231,6 +272,17 @@ void EagerInterpreter::Record(EagerCall& call, const std::shared_ptr<EagerCall>&
 }
 
 absl::Status EagerInterpreter::ExecutePut(EagerValue& value, const HostValue& host) {
+  const ValueType type = TypeOfData(host);
+  if (value.place()->memory && FitsHostCompute(type.kind, type.type) &&
+      runtime_->registry().snapshot()->Get<kPlanHostCompute>()) {
+    std::lock_guard lock(store_->mutex);
+    value.SetOnHost(host);
+    return absl::OkStatus();
+  }
+  return CopyToPlace(value, host);
+}
+
+absl::Status EagerInterpreter::CopyToPlace(EagerValue& value, const HostValue& host) {
   if (options_.auto_drop) EvictToThreshold();
   HostValue data = host;
   while (value.place()->memory && host.kind == ValueKind::kTensor && host.tensor.dtype() != DType::kString) {
@@ -314,8 +366,9 @@ absl::Status EagerInterpreter::Upload(EagerValue& value) {
     std::lock_guard lock(store_->mutex);
     host = value.data();
   }
-  MGE_RETURN_IF_ERROR(ExecutePut(value, host));
+  MGE_RETURN_IF_ERROR(CopyToPlace(value, host));
   std::lock_guard lock(store_->mutex);
+  if (value.on_host()) return absl::OkStatus();  // it was never swapped out
   ++store_->swaps_in;
   if (value.path) store_->policy.Add(value);
   return absl::OkStatus();

@@ -167,12 +167,13 @@ inline constexpr Setting<Path> kProfileFile = {
 inline constexpr Setting<int64_t> kProfileMode = {
     .key = "profile.mode",
     .default_value = 0,
-    .range = Range<int64_t>{0, 15},
+    .range = Range<int64_t>{0, 31},
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Events in profile.file: 0 for the steps of the model's operators, 1 for all steps, with the copies and reorders "
-        "that the planner added. From 2 on a sum: 1 (steps of operators), 2 (steps that the planner added), 4 (runs, plans "
-        "and planning), 8 (memory of the device). profile.only_wait chooses steps in place of 1 and 2.",
+        "that the planner added, and with the operators of eager mode. From 2 on a sum: 1 (steps of operators), 2 (steps "
+        "that the planner added), 4 (runs, plans and planning), 8 (memory of the device), 16 (the same of eager operators "
+        "too). profile.only_wait chooses steps in place of 1 and 2.",
     .aliases = "MXNET_PROFILER_MODE",
 };
 inline constexpr Setting<bool> kProfileOnlyWait = {
@@ -198,8 +199,10 @@ inline constexpr Setting<bool> kDebugExternalAllocations = {
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Logs each block of host memory that a backend, or an engine inside of it such as TensorRT, asks MGE for: its size, "
-        "alignment and address. Blocks that it frees are not logged.",
+        "Logs memory that others than MGE's plans take. Each block of host memory that a backend, or an engine inside of it "
+        "such as TensorRT, asks MGE for, with its size, alignment and address; the backends cuda and rocm also log the device "
+        "memory that cuDNN, NCCL, rocBLAS, MIOpen and RCCL take when their handles and communicators are created. cpu and "
+        "virtual take none. Blocks that are freed are not logged.",
     .aliases = "MGB_LOG_TRT_MEM_ALLOC",
 };
 inline constexpr Setting<bool> kDebugCollectives = {

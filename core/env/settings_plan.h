@@ -128,7 +128,9 @@ inline constexpr Setting<bool> kPlanHostCompute = {
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
         "Computes elementwise operators of at most 7 elements on the host if their inputs are in host memory, instead of "
-        "by a kernel of a device with memory of its own. Off by default, so that a device computes what it is asked for.",
+        "by a kernel of a device with memory of its own. In eager mode, a tensor of at most 7 elements that the program "
+        "created, or that the host computed, stays in host memory until a kernel reads it. Off by default, so that a "
+        "device computes what it is asked for.",
     .aliases = "MEGENGINE_HOST_COMPUTE",
 };
 inline constexpr Setting<PlanRanges> kPlanRanges = {

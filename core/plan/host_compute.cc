@@ -8,13 +8,10 @@
 #include "core/ops/op.h"
 
 namespace mge {
-namespace {
 
-bool IsSmall(const Value& value) {
-  return value.kind == ValueKind::kTensor && value.type.IsStatic() && Elements(value.type.dims) <= kHostComputeElements;
+bool FitsHostCompute(ValueKind kind, const TensorType& type) {
+  return kind == ValueKind::kTensor && type.IsStatic() && Elements(type.dims) <= kHostComputeElements;
 }
-
-}  // namespace
 
 std::vector<bool> HostComputable(const Graph& graph, const IoPlaces& places, std::span<const NodeId> order) {
   std::vector<bool> known(graph.value_count(), false), result(graph.node_count(), false);
@@ -26,7 +23,7 @@ std::vector<bool> HostComputable(const Graph& graph, const IoPlaces& places, std
       return std::all_of(values.begin(), values.end(), [&](ValueId v) { return v == kNone || test(v); });
     };
     auto is_known = [&](ValueId v) { return known[v]; };
-    auto is_small = [&](ValueId v) { return IsSmall(graph.value(v)); };
+    auto is_small = [&](ValueId v) { return FitsHostCompute(graph.value(v).kind, graph.value(v).type); };
     const bool visible = VisibleToBackends(graph, node);
     const bool view = visible && node.def->KeepsBytes() && all_of(node.inputs, is_known);
     result[id] = visible && node.def->Is(kElementwise) && IsPure(*node.def) && node.def->eval &&

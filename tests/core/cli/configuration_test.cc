@@ -230,7 +230,7 @@ TEST_F(Command, ProfilerModeChoosesTheEvents) {
     EXPECT_EQ(calls > 0, (events & 4) != 0) << mode;
     EXPECT_EQ(most > 0, (events & 8) != 0) << mode;
   }
-  EXPECT_EQ(Mge("run good.onnx", "MXNET_PROFILER_MODE=16").code, 2);
+  EXPECT_EQ(Mge("run good.onnx", "MXNET_PROFILER_MODE=32").code, 2);
 }
 
 TEST_F(Command, ATraceHasRowsForTheQueuesOfADeviceAndArrowsForCopies) {
