@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "plugins/gpu/runtime/memory.h"
+
 namespace mge::cuda {
 
 Result CudnnDevice::Open(gpu::Device& device) {
@@ -10,7 +12,7 @@ Result CudnnDevice::Open(gpu::Device& device) {
   tried_ = true;
   result_ = library_.Load();
   if (!result_.ok()) return result_;
-  return result_ = device.With([&]() -> Result {
+  return result_ = gpu::CreateExternal(device, "cudnnCreate", [&]() -> Result {
     if (Result r = library_.ResultOf(library_.create(&handle_), "cudnnCreate"); !r.ok()) return r;
     properties_ = std::make_unique<Descriptor>(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
     properties_->Set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle_).Finalize();

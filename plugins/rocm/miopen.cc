@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/vendor_library.h"
 #include "plugins/gpu/support/layout.h"
 #include "vendor.h"
@@ -86,7 +87,7 @@ Result MiopenDevice::Open(gpu::Device& device) {
   tried_ = true;
   result_ = library_.Load();
   if (!result_.ok()) return result_;
-  return result_ = device.With([&] {
+  return result_ = gpu::CreateExternal(device, "miopenCreate", [&] {
     Result r = library_.ResultOf(library_.create(&handle_), "miopenCreate");
     if (!r.ok()) handle_ = nullptr;
     return r;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/vendor_library.h"
 #include "vendor.h"
 
@@ -42,7 +43,7 @@ Result RocblasHandle::Open(gpu::Device& device) {
   tried_ = true;
   result_ = library_.Load();
   if (!result_.ok()) return result_;
-  return result_ = device.With([&]() -> Result {
+  return result_ = gpu::CreateExternal(device, "rocblas_create_handle", [&]() -> Result {
     if (Result r = library_.ResultOf(library_.create(&handle_), "rocblas_create_handle"); !r.ok()) {
       handle_ = nullptr;
       return r;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "plugins/gpu/runtime/memory.h"
 #include "plugins/gpu/runtime/nccl.h"
 
 namespace mge::gpu {
@@ -59,7 +60,7 @@ class Communicator::State : public CollectiveWatch {
     nccl_ = &nccl;
     Begin();
     NcclConfig config;
-    const Result r = device_.With([&] {
+    const Result r = CreateExternal(device_, "ncclCommInitRankConfig", [&] {
       return nccl.ResultOf(nccl.init(&handle_, static_cast<int>(ranks), id, static_cast<int>(rank), &config),
                            "ncclCommInitRankConfig");
     });

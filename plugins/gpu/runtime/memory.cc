@@ -69,6 +69,17 @@ MemoryAmount Memory::Info(Device& device) {
   return {.free_bytes = free_bytes, .total_bytes = total_bytes};
 }
 
+Result CreateExternal(Device& device, std::string_view function, const std::function<Result()>& f) {
+  std::string_view logs;
+  if (!ReadCoreSetting("debug.external_allocations", &logs).ok() || !ToBool(logs)) return device.With(f);
+  const uint64_t before = Memory::Info(device).free_bytes;
+  Result r = device.With(f);
+  const uint64_t after = Memory::Info(device).free_bytes;
+  Log(MGE_LOG_WARNING, std::string(function) + " takes " + std::to_string(before - std::min(before, after)) +
+                           " bytes of the memory of " + device.name());
+  return r;
+}
+
 uint64_t MemoryWithRanges::RangeGranularity(Device& device) { return device.granularity(); }
 
 Result MemoryWithRanges::RangeReserve(Device& device, uint64_t bytes, mge_slab* out) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string_view>
 
 #include "plugins/gpu/runtime/device.h"
 
@@ -13,6 +15,10 @@ struct Memory {
   static void Release(Device& device, const mge_slab& slab);
   static MemoryAmount Info(Device& device);
 };
+
+// Calls f() with the device's context, where f calls this function of a vendor's library, which creates an object such as a
+// handle. If the host has debug.external_allocations, logs how much of the device's free memory that takes.
+Result CreateExternal(Device& device, std::string_view function, const std::function<Result()>& f);
 
 // The same with ranges, for drivers that have them.
 struct MemoryWithRanges : Memory {

@@ -46,6 +46,14 @@ class CudaConvolutions : public Command {
   }
 };
 
+TEST_F(CudaConvolutions, LogOnRequestTheMemoryThatTheLibraryTakes) {
+  const std::string run = "run " + Convolution() + " --device cuda0";
+  const Outcome logged = Mge(run, Environment() + " MGB_LOG_TRT_MEM_ALLOC=1"), quiet = Mge(run, Environment());
+  EXPECT_EQ(logged.code, 0) << logged.err;
+  EXPECT_THAT(logged.err, HasSubstr("backend cuda: cudnnCreate takes 1048576 bytes of the memory of cuda0"));
+  EXPECT_THAT(quiet.err, Not(HasSubstr("cudnnCreate")));
+}
+
 // Every form of Conv that operators have, and its gradient by the filter, through every engine.
 TEST_F(CudaConvolutions, PassTheConformanceKit) {
   const Outcome o =

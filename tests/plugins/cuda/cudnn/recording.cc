@@ -26,6 +26,7 @@ namespace {
 using mge::gpu::ConvArgs;
 
 constexpr int64_t kWorkspace = 1000;  // of engine 1
+constexpr size_t kHandleBytes = size_t{1} << 20;
 // Engines: 0 is exact; 1 uses tensor cores and a workspace; 2 compiles; 3 uses Winograd's method; 4 is not deterministic.
 enum Engine : int64_t { kExact, kTensor, kCompiled, kWinograd, kUnordered };
 
@@ -52,6 +53,7 @@ struct Descriptor {
 };
 struct Handle {
   cudaStream_t stream = nullptr;
+  void* memory = nullptr;  // of the device
 };
 
 std::atomic<uint64_t> g_runs{0}, g_heuristics{0}, g_handles{0}, g_descriptors{0},
@@ -338,13 +340,20 @@ EXPORT cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   void* context = nullptr;
   if (Driver<int (*)(void**)>("cuCtxPopCurrent_v2")(&context) != 0) return CUDNN_STATUS_NOT_INITIALIZED;
   Driver<int (*)(void*)>("cuCtxPushCurrent_v2")(context);
+  auto* made = new Handle();
+  if (Driver<int (*)(void**, size_t)>("cuMemAlloc_v2")(&made->memory, kHandleBytes) != 0) {
+    delete made;
+    return CUDNN_STATUS_ALLOC_FAILED;
+  }
   ++g_handles;
-  *handle = reinterpret_cast<cudnnHandle_t>(new Handle());
+  *handle = reinterpret_cast<cudnnHandle_t>(made);
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORT cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
   --g_handles;
-  delete reinterpret_cast<Handle*>(handle);
+  auto* old = reinterpret_cast<Handle*>(handle);
+  Driver<int (*)(void*)>("cuMemFree_v2")(old->memory);
+  delete old;
   return CUDNN_STATUS_SUCCESS;
 }
 EXPORT cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
