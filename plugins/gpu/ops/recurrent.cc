@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU and LSTM: one product for the inputs of all steps, then one launch for all steps.
+// RNN, GRU and LSTM: one product for the inputs of all steps, which may use matrix units, then one launch for all steps.
 #include "plugins/gpu/kernels/recurrent.h"
 
 #include <algorithm>
@@ -9,17 +9,20 @@
 #include "mge/plugin/problems/recurrent.hpp"
 #include "plugins/gpu/kernels/copy.h"
 #include "plugins/gpu/kernels/matmul.h"
+#include "plugins/gpu/support/matrix_units.h"
 #include "plugins/gpu/support/moves.h"
 
 namespace mge::gpu {
 namespace {
+
+enum Variant : uint32_t { kPlain, kMatrixUnits };  // of the product
 
 struct Sizes {
   int64_t rows = 0, width = 0, chains = 0;  // rows of X, columns of the gates, sequences in all directions
   mge_dtype type = MGE_DTYPE_UNDEFINED;
 };
 
-Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) {
+Result Build(const Problem& p, uint32_t variant, Recipe& recipe, Recurrence* found, Sizes* sizes) {
   Value x = p.node().input(0);
   if (!IsFloating(x.dtype())) return Refusal("only floating types");
   if (Result why = FindRecurrence(p, found); !why.ok()) return why;
@@ -48,7 +51,9 @@ Result Build(const Problem& p, Recipe& recipe, Recurrence* found, Sizes* sizes) 
     product.b_batch[0] = sizes->width * r.input;
     product.splits = 1;  // a single part, stored in the compute type
     const int64_t tiles = (product.m + 63) / 64 * ((product.n + 63) / 64) * product.batch;
-    recipe.Add(KernelFor("matmul_part", x.dtype()), Rows(tiles), product,
+    Shape3 shape = Rows(tiles);
+    if (variant == kMatrixUnits) shape.block[0] = 128;
+    recipe.Add(KernelFor(variant == kMatrixUnits ? "matmul_part_mma64" : "matmul_part", x.dtype()), shape, product,
                {Operand::In(r.x), Operand::In(r.w), null, null, null, sums});
   }
   const TransposeArgs transpose = {nullptr, nullptr, r.directions, sizes->width, r.hidden};
@@ -83,24 +88,32 @@ struct RecurrentRow {
     Recipe recipe;
     Recurrence r;
     Sizes sizes;
-    if (Result why = Build(p, recipe, &r, &sizes); !why.ok()) return offers.Refuse(why.text());
+    if (Result why = Build(p, kPlain, recipe, &r, &sizes); !why.ok()) return offers.Refuse(why.text());
     // A block reads all recurrent weights of its direction in every step.
     constexpr double kBlockBytesPerUs = 1e5;
     const double weights = static_cast<double>(sizes.width * r.hidden) * static_cast<double>(ElementBytes(sizes.type));
     const double waves = std::max(1.0, static_cast<double>(sizes.chains) / RoofsOf(p.handle()).multiprocessors);
     const double product = 2.0 * static_cast<double>(sizes.rows * r.directions * r.input) * static_cast<double>(sizes.width);
+    const double steps_us = waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs);
     offers.Add({.id = "gpu.recurrent",
                 .attributes = kExact,
                 .workspace = recipe.workspace(),
-                .cost_us = GpuUs(p, 2 * BytesOf(p), product, 3) +
-                           waves * static_cast<double>(r.steps) * (2 + weights / kBlockBytesPerUs)});
+                .cost_us = GpuUs(p, 2 * BytesOf(p), product, 3) + steps_us,
+                .variant = kPlain});
+    if (product == 0 || !HasMatrixUnits(p, sizes.type)) return;
+    offers.Add({.id = sizes.type == MGE_DTYPE_F32 ? "gpu.recurrent.tf32" : "gpu.recurrent.mma",
+                .rank = -1,
+                .attributes = MatrixUnitsAttributes(sizes.type),
+                .workspace = recipe.workspace(),
+                .cost_us = GpuUs(p, 2 * BytesOf(p), product / MatrixUnitsGain(p, sizes.type), 3) + steps_us,
+                .variant = kMatrixUnits});
   }
 
-  static KernelPtr Make(const Problem& p, const Candidate&) {
+  static KernelPtr Make(const Problem& p, const Candidate& c) {
     Recipe recipe;
     Recurrence r;
     Sizes sizes;
-    return Build(p, recipe, &r, &sizes).ok() ? std::move(recipe).Make() : nullptr;
+    return Build(p, c.variant, recipe, &r, &sizes).ok() ? std::move(recipe).Make() : nullptr;
   }
 };
 
