@@ -265,7 +265,7 @@ class DataParallel final : public Replicas {
   }
 
   // Creates the group of the replicas, and returns their ranks. The gradients are summed along trees if the settings say so.
-  // Otherwise by the devices' backend if it has collectives for all of them, else by the host.
+  // Otherwise by the devices' backend if it has collectives for all of them and may copy between GPUs, else by the host.
   absl::StatusOr<std::vector<std::shared_ptr<Communicators>>> Group(std::shared_ptr<const Snapshot> snapshot) {
     const Snapshot& settings = *snapshot;
     std::vector<Device*> devices;
@@ -286,7 +286,10 @@ class DataParallel final : public Replicas {
       return Fail(errors::kBadSetting, "kvstore.tree is for the devices of one process",
                   {.where = settings.OriginOf<kKvstoreTree>().Describe(), .fix = "leave kvstore.tree unset"});
     }
-    if (!by_trees && settings.Get<kKvstoreType>() != KvstoreType::kLocal && HaveCollectives(devices)) {
+    const bool forbidden = !settings.Get<kKvstoreP2p>() &&
+                           std::ranges::all_of(devices, [](const Device* device) { return device->Is(MGE_DEVICE_GPU); });
+    if (forbidden) why = ", as kvstore.gpu_p2p forbids direct copies between GPUs";
+    if (!by_trees && !forbidden && settings.Get<kKvstoreType>() != KvstoreType::kLocal && HaveCollectives(devices)) {
       absl::StatusOr<CollectiveId> id = SharedId(*devices[0], settings);
       if (id.ok()) {
         CollectiveGroup group;

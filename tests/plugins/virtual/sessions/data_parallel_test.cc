@@ -404,6 +404,14 @@ TEST_F(Settings, TheHostSumsOnlyWhatNoBackendDoesWithAsManyThreadsAsSet) {
   EXPECT_THAT(LogOf({info, kTrees}, "virtual0,virtual1"), HasSubstr("trees of links sum the gradients"));
 }
 
+TEST_F(Settings, GpusThatMayNotCopyDirectlyUseNoCollectivesOfTheirBackend) {
+  const Assignment info = {"log.level", "info"}, gpu = {"virtual.gpu", "1"}, p2p = {"kvstore.gpu_p2p", "0"};
+  EXPECT_THAT(LogOf({info, gpu, p2p}, "virtual0,virtual1"),
+              AllOf(HasSubstr("the host sums the gradients"), HasSubstr("kvstore.gpu_p2p forbids")));
+  EXPECT_THAT(LogOf({info, gpu}, "virtual0,virtual1"), HasSubstr("the collectives of backend virtual sum"));
+  EXPECT_THAT(LogOf({info, p2p}, "virtual0,virtual1"), HasSubstr("the collectives of backend virtual sum"));
+}
+
 TEST_F(Settings, TreesReplaceTheCollectivesOfTheBackend) {
   EXPECT_THAT(PlanOf({}), AllOf(HasSubstr("AllReduce"), testing::Not(HasSubstr("Exchange"))));
   EXPECT_THAT(PlanOf({kTrees}), AllOf(HasSubstr("Exchange"), testing::Not(HasSubstr("AllReduce"))));
