@@ -36,7 +36,7 @@ absl::StatusOr<int> IndexOf(const Graph& graph, const std::vector<ValueId>& valu
 void WarnOfModel(const onnx::Model& model, const PlanServices& services) {
   constexpr size_t kNamed = 3;
   for (const std::string& name : model.info.densified) {
-    if (services.fallbacks) services.fallbacks->Log(fmt::format("the sparse tensor '{}' is made dense", name));
+    if (services.fallbacks) services.fallbacks->LogStorage(fmt::format("the sparse tensor '{}' is made dense", name));
   }
   const std::vector<std::string>& all = model.info.deviations;
   if (all.empty()) return;

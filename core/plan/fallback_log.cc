@@ -17,23 +17,24 @@ bool IsFirst(const PlanContext& context, const std::string& device) {
 
 }  // namespace
 
-void FallbackLog::Log(std::string message) {
+void FallbackLog::Log(LogLevel level, std::string message) {
   std::lock_guard lock(mutex_);
   const auto [at, fresh] = said_.insert(std::move(message));
-  if (fresh) logger_.Log(level_, "fallback: {}", *at);
+  if (fresh) logger_.Log(level, "fallback: {}", *at);
 }
 
 void FallbackLog::Log(std::span<const Unit> units, const PlanContext& context) {
-  if (!logger_.On(level_)) return;
+  if (!logger_.On(operators_)) return;
   for (const Unit& unit : units) {
     const std::string ops = fmt::format("{}", fmt::join(unit.ops, "+"));
     if (unit.kind == Unit::Kind::kReference) {
-      Log(fmt::format("operator {} is computed by the reference evaluator, because {}", ops, unit.reason));
+      Log(operators_, fmt::format("operator {} is computed by the reference evaluator, because {}", ops, unit.reason));
     } else if (unit.kind == Unit::Kind::kKernel && !IsFirst(context, unit.device)) {
-      Log(fmt::format("operator {} runs on {} in place of {}", ops, unit.device, context.devices.front()->name()));
+      Log(operators_,
+          fmt::format("operator {} runs on {} in place of {}", ops, unit.device, context.devices.front()->name()));
     } else if (unit.kind == Unit::Kind::kReorder) {
-      Log(fmt::format("the layout of a tensor is converted on {}: {} -> {}", unit.device, fmt::join(unit.inputs, ", "),
-                      fmt::join(unit.outputs, ", ")));
+      Log(operators_, fmt::format("the layout of a tensor is converted on {}: {} -> {}", unit.device,
+                                  fmt::join(unit.inputs, ", "), fmt::join(unit.outputs, ", ")));
     }
   }
 }

@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "core/base/log.h"
 #include "core/plan/plan.h"
@@ -17,16 +18,20 @@ struct PlanContext;  // core/plan/plan_context.h
 // Logs each message once. Thread-safe.
 class FallbackLog {
  public:
-  FallbackLog(Logger logger, LogLevel level) : logger_(logger), level_(level) {}
+  // `operators` is the level of messages about operators. Those about the storage of tensors are warnings.
+  FallbackLog(Logger logger, LogLevel operators) : logger_(logger), operators_(operators) {}
 
-  void Log(std::string message);
+  // Logs a message about the storage of a tensor.
+  void LogStorage(std::string message) { Log(LogLevel::kWarning, std::move(message)); }
   // Logs the operators of a plan that run on a device other than the first ones, by the reference evaluator, or on a
   // converted layout.
   void Log(std::span<const Unit> units, const PlanContext& context);
 
  private:
+  void Log(LogLevel level, std::string message);
+
   const Logger logger_;
-  const LogLevel level_;
+  const LogLevel operators_;
   std::mutex mutex_;
   std::set<std::string> said_;
 };
