@@ -2,12 +2,16 @@
 #include "core/autodiff/autodiff.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
+#include "core/autodiff/live_peak.h"
 #include "core/base/errors.h"
+#include "core/ops/effects.h"
 #include "core/ops/gradient.h"
+#include "core/ops/reports/flops.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -18,18 +22,17 @@ bool CarriesGradient(const Value& v) { return v.kind == ValueKind::kTensor && kF
 // Adds the gradients of one graph.
 class Backward {
  public:
-  Backward(Graph& graph, const GradientOptions& options)
-      : graph_(graph), options_(options), sums_(static_cast<size_t>(graph.value_count()), kNone) {}
+  // `again`, by node: it is computed again for the gradients.
+  Backward(Graph& graph, std::vector<bool> again)
+      : graph_(graph), again_(std::move(again)), sums_(static_cast<size_t>(graph.value_count()), kNone) {}
 
-  absl::Status Run(ValueId loss, std::span<const ValueId> wanted) {
-    if (options_.sublinear) {
-      MGE_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph_.TopologicalOrder());
-      again_ = PlanSublinearMemory(graph_, order, *options_.sublinear).again;
-    }
+  absl::StatusOr<std::vector<ValueId>> Run(ValueId loss, std::span<const ValueId> wanted) {
     MGE_RETURN_IF_ERROR(Seed(loss));
-    return GoBackwards(graph_, wanted, sums_, [this](NodeId id) { return SourceOf(id); });
+    MGE_RETURN_IF_ERROR(GoBackwards(graph_, wanted, sums_, [this](NodeId id) { return SourceOf(id); }));
+    std::vector<ValueId> out;
+    for (ValueId v : wanted) out.push_back(sums_[static_cast<size_t>(v)]);
+    return out;
   }
-  ValueId GradientOf(ValueId v) const { return sums_[static_cast<size_t>(v)]; }
 
  private:
   // The gradient of the loss by itself is 1.
@@ -56,13 +59,7 @@ class Backward {
     for (ValueId v : node.inputs) source.inputs.push_back(Mirrored(v));
     return source;
   }
-  // Returns whether the node is computed again for the gradients.
-  bool IsAgain(NodeId id) const {
-    if (static_cast<size_t>(id) < again_.size() && again_[static_cast<size_t>(id)]) return true;
-    if (!options_.mirror) return false;
-    const OpDef& def = *graph_.node(id).def;
-    return !def.Is(kRandom) && (def.Is(kElementwise) || def.KeepsBytes() || def.Is(kTranspose));
-  }
+  bool IsAgain(NodeId id) const { return static_cast<size_t>(id) < again_.size() && again_[static_cast<size_t>(id)]; }
   // Returns the value, or an equal one that is computed again.
   ValueId Mirrored(ValueId v) {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
@@ -83,21 +80,49 @@ class Backward {
     return mirrors_[id] = graph_.AddNode(std::move(copy));
   }
   Graph& graph_;
-  const GradientOptions options_;
-  std::vector<bool> again_;  // by node of the forward graph: the plan computes it again
+  const std::vector<bool> again_;  // by node of the forward graph
   std::unordered_map<NodeId, NodeId> mirrors_;
   std::vector<ValueId> sums_;  // by value of the forward graph: its gradient
 };
+
+// Returns the bytes that the results and gradients need if these nodes are computed again; the most if they cannot be.
+int64_t PeakWith(const Graph& graph, ValueId loss, std::span<const ValueId> wanted, std::vector<bool> again) {
+  Graph copy = graph;
+  absl::StatusOr<std::vector<ValueId>> gradients = Backward(copy, std::move(again)).Run(loss, wanted);
+  if (!gradients.ok() || !InferTypes(copy).ok()) return std::numeric_limits<int64_t>::max();
+  return LivePeak(copy).value_or(std::numeric_limits<int64_t>::max());  // updates read the gradients at once
+}
+
+// Returns, by node, which are computed again for the gradients.
+absl::StatusOr<std::vector<bool>> ChooseAgain(const Graph& graph, ValueId loss, std::span<const ValueId> wanted,
+                                              const GradientOptions& options) {
+  const auto peak_with = [&](std::vector<bool> again) { return PeakWith(graph, loss, wanted, std::move(again)); };
+  std::vector<bool> mirrored(static_cast<size_t>(graph.node_count()), false);
+  for (NodeId id = 0; options.mirror && id < graph.node_count(); ++id) {
+    const Node& node = graph.node(id);
+    mirrored[static_cast<size_t>(id)] = !node.dead && IsPure(*node.def) && IsCheap(node);
+  }
+  if (!options.sublinear) {
+    // Computing again needs buffers of its own, which may be more than it saves.
+    if (options.mirror && peak_with(mirrored) > peak_with({})) return std::vector<bool>();
+    return mirrored;
+  }
+  const auto with_mirrored = [&](std::vector<bool> again) {
+    for (size_t i = 0; i < again.size(); ++i) again[i] = again[i] || mirrored[i];
+    return again;
+  };
+  MGE_ASSIGN_OR_RETURN(const std::vector<NodeId> order, graph.TopologicalOrder());
+  return with_mirrored(PlanSublinearMemory(graph, order, *options.sublinear, [&](const std::vector<bool>& again) {
+                         return peak_with(with_mirrored(again));
+                       }).again);
+}
 
 }  // namespace
 
 absl::StatusOr<std::vector<ValueId>> AddGradients(Graph& graph, ValueId loss, std::span<const ValueId> wanted,
                                                   const GradientOptions& options) {
-  Backward backward(graph, options);
-  MGE_RETURN_IF_ERROR(backward.Run(loss, wanted));
-  std::vector<ValueId> out;
-  for (ValueId v : wanted) out.push_back(backward.GradientOf(v));
-  return out;
+  MGE_ASSIGN_OR_RETURN(std::vector<bool> again, ChooseAgain(graph, loss, wanted, options));
+  return Backward(graph, std::move(again)).Run(loss, wanted);
 }
 
 }  // namespace mge

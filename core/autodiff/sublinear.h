@@ -6,6 +6,7 @@
 // sublinear memory (MGB_SUBLINEAR_MEMORY_*); Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -23,12 +24,17 @@ struct SublinearOptions {
 
 struct SublinearPlan {
   std::vector<bool> again;  // by node: it is computed again
-  int64_t peak = 0;         // estimated bytes of results that are alive at the same time
+  int64_t peak = 0;         // estimated bytes of results and their gradients that are alive at the same time
   int64_t evaluations = 0;  // plans whose peak was estimated
 };
 
+// Returns the peak of a plan in bytes. Several threads call it.
+using PeakOfPlan = std::function<int64_t(const std::vector<bool>& again)>;
+
 // Returns the best plan that the search finds, the same for any number of workers. `order` are the graph's nodes in the order of
-// their execution. The graph's types must be inferred; an unknown size, such as that of the batch, counts as 1.
-SublinearPlan PlanSublinearMemory(const Graph& graph, std::span<const NodeId> order, const SublinearOptions& options);
+// their execution. The graph's types must be inferred; an unknown size, such as that of the batch, counts as 1. The search is guided
+// by estimates; if `peak_of` is given, it chooses among the plans that were tried and the best ones that were bred.
+SublinearPlan PlanSublinearMemory(const Graph& graph, std::span<const NodeId> order, const SublinearOptions& options,
+                                  const PeakOfPlan& peak_of = {});
 
 }  // namespace mge

@@ -110,11 +110,11 @@ constexpr OpWork kRows[] = {
     {"RNN", Recurrent},
     {.op = "DynamicQuantizeLSTM", .flops = Recurrent, .domain = "com.microsoft"},
     {.op = "MatMulNBits", .flops = PackedWeights, .domain = "com.microsoft"},
-    {"AveragePool", Pool},
-    {"MaxPool", Pool},
+    {.op = "AveragePool", .flops = Pool, .cheap = true},
+    {.op = "MaxPool", .flops = Pool, .cheap = true},
     {"LpPool", Pool},
-    {"GlobalAveragePool", PerInput<1>},
-    {"GlobalMaxPool", PerInput<1>},
+    {.op = "GlobalAveragePool", .flops = PerInput<1>, .cheap = true},
+    {.op = "GlobalMaxPool", .flops = PerInput<1>, .cheap = true},
     {"GlobalLpPool", PerInput<2>},
     {"ArgMax", PerInput<1>},
     {"ArgMin", PerInput<1>},
@@ -129,18 +129,18 @@ constexpr OpWork kRows[] = {
     {"ReduceLogSum", PerInput<1>},
     {"ReduceSumSquare", PerInput<2>},
     {"ReduceLogSumExp", PerInput<3>},
-    {"BatchNormalization", PerInput<2>},
+    {.op = "BatchNormalization", .flops = PerInput<2>, .cheap = true},
     {"QuantizeLinear", PerInput<2>},
     {"DequantizeLinear", PerInput<2>},
     {"DynamicQuantizeLinear", PerInput<4>},
-    {"Softmax", PerInput<5>},
-    {"LogSoftmax", PerInput<5>},
-    {"LpNormalization", PerInput<3>},
-    {"LayerNormalization", PerInput<7>},
-    {"RMSNormalization", PerInput<4>},
-    {"InstanceNormalization", PerInput<7>},
-    {"GroupNormalization", PerInput<7>},
-    {"MeanVarianceNormalization", PerInput<7>},
+    {.op = "Softmax", .flops = PerInput<5>, .cheap = true},
+    {.op = "LogSoftmax", .flops = PerInput<5>, .cheap = true},
+    {.op = "LpNormalization", .flops = PerInput<3>, .cheap = true},
+    {.op = "LayerNormalization", .flops = PerInput<7>, .cheap = true},
+    {.op = "RMSNormalization", .flops = PerInput<4>, .cheap = true},
+    {.op = "InstanceNormalization", .flops = PerInput<7>, .cheap = true},
+    {.op = "GroupNormalization", .flops = PerInput<7>, .cheap = true},
+    {.op = "MeanVarianceNormalization", .flops = PerInput<7>, .cheap = true},
     {.op = "Compress", .reads_part = true},
     {.op = "Gather", .reads_part = true},
     {.op = "GatherElements", .reads_part = true},
@@ -157,6 +157,11 @@ constexpr OpWork kRows[] = {
 }  // namespace
 
 std::span<const OpWork> AllOpWork() { return kRows; }
+
+bool IsCheap(const Node& node) {
+  const OpWork* row = Row(node);
+  return node.def->Is(kElementwise) || node.def->KeepsBytes() || node.def->Is(kTranspose) || (row && row->cheap);
+}
 
 double FlopsOf(const NodeTypes& t) {
   if (!AllStatic(t.inputs) || !AllStatic(t.outputs)) return -1;

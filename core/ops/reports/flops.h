@@ -23,6 +23,10 @@ struct NodeTypes {
 double FlopsOf(const NodeTypes& types);
 double FlopsOf(const Graph& graph, const Node& node);
 
+// Returns whether a node computes few operations for each element that it reads, so that computing it again costs less than a
+// product or a convolution does: elementwise nodes, those that only move elements, normalizations, softmax and pools.
+bool IsCheap(const Node& node);
+
 // Returns the bytes that a node reads from input `i`, or -1 if a type is not static.
 double BytesRead(const NodeTypes& types, int i);
 // Returns the bytes of a tensor: 0 for strings, -1 if the type is not static.
@@ -33,6 +37,7 @@ struct OpWork {
   std::string_view op;
   double (*flops)(const NodeTypes& types) = nullptr;  // requires static types; null means 0 operations
   bool reads_part = false;                            // reads at most as many bytes of input 0 as it writes
+  bool cheap = false;                                 // few operations for each element that it reads
   std::string_view domain = "";
 };
 std::span<const OpWork> AllOpWork();

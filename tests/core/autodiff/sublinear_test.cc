@@ -53,6 +53,24 @@ TEST(Sublinear, TheNumberOfTriesIsThatOfTheSearch) {
   EXPECT_EQ(PlanOf(Chain(), {.tries = 0, .generations = 3, .population = 2}).evaluations, 1 + 6 + 3 * 2 * 2);
 }
 
+TEST(Sublinear, MoreTriesNeverGiveAWorsePlan) {
+  std::string text = "input x : float32[64,64]\n", last = "x";
+  for (int i = 0; i < 40; ++i) {  // with connections around each third one
+    text += fmt::format("y{} = Tanh({})\n", i, last);
+    if (i % 3 == 2) text += fmt::format("s{0} = Add(y{0}, y{1})\n", i, i - 2);
+    last = fmt::format("{}{}", i % 3 == 2 ? "s" : "y", i);
+  }
+  absl::StatusOr<Graph> graph = ParseGraphText(text + "output " + last + "\n");
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_TRUE(InferTypes(*graph).ok());
+  int64_t before = PlanOf(*graph, {.tries = 0}).peak;
+  for (int64_t tries = 1; tries < 40; ++tries) {
+    const int64_t peak = PlanOf(*graph, {.tries = tries}).peak;
+    EXPECT_LE(peak, before) << tries;
+    before = peak;
+  }
+}
+
 TEST(Sublinear, TheGeneticSearchIsNeverWorse) {
   const Graph graph = Chain();
   const int64_t without = PlanOf(graph, {.tries = 1}).peak;
