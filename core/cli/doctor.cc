@@ -39,7 +39,7 @@ struct DoctorOptions {
 
 // Runs the operator on the device of the row and completes the row. Returns false if the device has no kernel for it.
 bool TryOperator(Runtime& runtime, const Operator& op, Json& row) {
-  ModelWriter model(op.name, 0);
+  ModelWriter model(op.name, {.seed = 0});
   model.Node(op.name, std::vector<std::string>(op.inputs, model.Input("x", {2, 2})), {}, "y");
   model.Output("y", {2, 2});
   const std::string bytes = model.Finish();

@@ -10,9 +10,9 @@ namespace mge::cli {
 namespace {
 
 // Writes 200 unary operators on 16 numbers, to measure the overhead of a call and of a step.
-std::string WriteTinyOps(uint64_t seed, int64_t) {
+std::string WriteTinyOps(const ModelRequest& r) {
   static constexpr const char* kOps[] = {"Relu", "Sigmoid", "Tanh", "Abs", "Neg"};
-  ModelWriter m("tiny-ops", seed);
+  ModelWriter m("tiny-ops", r);
   std::string x = m.Input("x", {16});
   for (int i = 0; i < 200; ++i) x = m.Node(kOps[i % 5], {x}, {}, i == 199 ? "y" : "");
   m.Output("y", {16});
@@ -20,8 +20,8 @@ std::string WriteTinyOps(uint64_t seed, int64_t) {
 }
 
 // Writes 100 pairs of a small matrix product and a softmax over the first dimension.
-std::string WriteTinyMixed(uint64_t seed, int64_t) {
-  ModelWriter m("tiny-mixed", seed);
+std::string WriteTinyMixed(const ModelRequest& r) {
+  ModelWriter m("tiny-mixed", r);
   std::string x = m.Input("x", {16, 16});
   for (int i = 0; i < 100; ++i) {
     x = m.Node("MatMul", {x, m.Weight(fmt::format("w{}", i), {16, 16}, 0.25f)});
@@ -31,17 +31,17 @@ std::string WriteTinyMixed(uint64_t seed, int64_t) {
   return m.Finish();
 }
 
-std::string WriteOneOp(uint64_t seed, int64_t) {
-  ModelWriter m("one-op", seed);
+std::string WriteOneOp(const ModelRequest& r) {
+  ModelWriter m("one-op", r);
   m.Node("Relu", {m.Input("x", {16})}, {}, "y");
   m.Output("y", {16});
   return m.Finish();
 }
 
 // Writes ten elementwise operators on a million numbers, to measure the gain of fusion.
-std::string WriteEltwiseChain(uint64_t seed, int64_t) {
+std::string WriteEltwiseChain(const ModelRequest& r) {
   constexpr int64_t kElements = 1 << 20;
-  ModelWriter m("eltwise-chain", seed);
+  ModelWriter m("eltwise-chain", r);
   std::string x = m.Input("x", {kElements}), b = m.Input("b", {kElements});
   std::string y = m.Node("Mul", {x, m.Scalar("scale", 0.5f)});
   y = m.Node("Add", {y, b});
@@ -58,42 +58,36 @@ std::string WriteEltwiseChain(uint64_t seed, int64_t) {
 }
 
 // Writes one operator that reads and writes `batch` million numbers, to measure the rate of a device's memory.
-std::string WriteStream(uint64_t seed, int64_t batch) {
-  ModelWriter m("stream", seed);
-  m.Node("Relu", {m.Input("x", {batch, 1 << 20})}, {}, "y");
-  m.Output("y", {batch, 1 << 20});
+std::string WriteStream(const ModelRequest& r) {
+  ModelWriter m("stream", r);
+  m.Node("Relu", {m.Input("x", {r.batch, 1 << 20})}, {}, "y");
+  m.Output("y", {r.batch, 1 << 20});
   return m.Finish();
 }
 
 // Writes products of `batch` x kSize with kSize x kSize, one after the other, to measure the rate of products.
-std::string WriteProducts(const char* name, uint64_t seed, int64_t batch, ElementType type) {
+std::string WriteProducts(const ModelRequest& r) {
   constexpr int64_t kSize = 2048;
   constexpr int kProducts = 8;
-  ModelWriter m(name, seed, type);
-  std::string x = m.Input("x", {batch, kSize});
+  ModelWriter m("products", r);
+  std::string x = m.Input("x", {r.batch, kSize});
   const std::string w = m.Weight("w", {kSize, kSize}, 1 / std::sqrt(float{kSize}));
   for (int i = 0; i < kProducts; ++i) x = m.Node("MatMul", {x, w}, {}, i == kProducts - 1 ? "y" : "");
-  m.Output("y", {batch, kSize});
+  m.Output("y", {r.batch, kSize});
   return m.Finish();
 }
-std::string WriteProducts32(uint64_t seed, int64_t batch) { return WriteProducts("products-f32", seed, batch, kFloat32); }
-std::string WriteProducts16(uint64_t seed, int64_t batch) { return WriteProducts("products-f16", seed, batch, kFloat16); }
-std::string WriteProductsB16(uint64_t seed, int64_t batch) { return WriteProducts("products-bf16", seed, batch, kBFloat16); }
 
 constexpr Architecture kArchitectures[] = {
     {"resnet50", "ResNet-50 (version 1.5), 224x224", WriteResNet50, true},
     {"mobilenetv2", "MobileNetV2 1.0, 224x224", WriteMobileNetV2, true},
     {"bert-base", "BERT encoder of 12 layers of 768, 128 tokens", WriteBertBase, true},
-    {"bert-base-f16", "bert-base in float16", WriteBertBaseF16, true},
     {"bert-tiny", "BERT encoder of 2 layers of 128, 128 tokens", WriteBertTiny, true},
     {"tiny-ops", "200 unary operators on 16 numbers", WriteTinyOps, false},
     {"tiny-mixed", "100 times MatMul 16x16 and Softmax over axis 0", WriteTinyMixed, false},
     {"one-op", "one Relu on 16 numbers", WriteOneOp, false},
     {"eltwise-chain", "10 elementwise operators on a million numbers", WriteEltwiseChain, false},
     {"stream", "one Relu on a million numbers", WriteStream, true},
-    {"products-f32", "8 float32 products of 2048 columns with 2048x2048", WriteProducts32, true},
-    {"products-f16", "8 float16 products of 2048 columns with 2048x2048", WriteProducts16, true},
-    {"products-bf16", "8 bfloat16 products of 2048 columns with 2048x2048", WriteProductsB16, true},
+    {"products", "8 products of 2048 columns with 2048x2048", WriteProducts, true},
 };
 
 }  // namespace

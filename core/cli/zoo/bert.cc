@@ -12,13 +12,12 @@ namespace {
 
 struct Sizes {
   const char* name;
-  int64_t layers, hidden, heads, feed_forward, tokens, vocabulary, batch;
-  ElementType type = kFloat32;
+  int64_t layers, hidden, heads, feed_forward, tokens, vocabulary;
 };
 
 class Encoder {
  public:
-  Encoder(const Sizes& sizes, uint64_t seed) : s_(sizes), m_(sizes.name, seed, sizes.type) {}
+  Encoder(const Sizes& sizes, const ModelRequest& request) : s_(sizes), batch_(request.batch), m_(sizes.name, request) {}
 
   std::string Write() {
     two_ = m_.Scalar("two", 2.0f);
@@ -27,14 +26,14 @@ class Encoder {
     one_ = m_.Scalar("one", 1.0f);
     half_ = m_.Scalar("half", 0.5f);
     scale_ = m_.Scalar("scale", std::sqrt(static_cast<float>(s_.hidden / s_.heads)));
-    split_ = m_.Ints("split_heads", {s_.batch, s_.tokens, s_.heads, s_.hidden / s_.heads});
-    join_ = m_.Ints("join_heads", {s_.batch, s_.tokens, s_.hidden});
-    std::string ids = m_.Input("input_ids", {s_.batch, s_.tokens}, kInt64);
+    split_ = m_.Ints("split_heads", {batch_, s_.tokens, s_.heads, s_.hidden / s_.heads});
+    join_ = m_.Ints("join_heads", {batch_, s_.tokens, s_.hidden});
+    std::string ids = m_.Input("input_ids", {batch_, s_.tokens}, kInt64);
     std::string x = m_.Node("Gather", {m_.Weight("words", {s_.vocabulary, s_.hidden}, 0.02f), ids});
     x = m_.Node("Add", {x, m_.Weight("positions", {1, s_.tokens, s_.hidden}, 0.02f)});
     x = LayerNorm(x, "embeddings.norm");
     for (int64_t i = 0; i < s_.layers; ++i) x = Layer(x, fmt::format("layer{}", i), i + 1 == s_.layers);
-    m_.Output("hidden", {s_.batch, s_.tokens, s_.hidden});
+    m_.Output("hidden", {batch_, s_.tokens, s_.hidden});
     return m_.Finish();
   }
 
@@ -77,22 +76,15 @@ class Encoder {
   }
 
   const Sizes& s_;
+  const int64_t batch_;
   ModelWriter m_;
   std::string two_, epsilon_, root_two_, one_, half_, scale_, split_, join_;
 };
 
 }  // namespace
 
-std::string WriteBertBase(uint64_t seed, int64_t batch) {
-  return Encoder({"bert-base", 12, 768, 12, 3072, 128, 30522, batch}, seed).Write();
-}
+std::string WriteBertBase(const ModelRequest& r) { return Encoder({"bert-base", 12, 768, 12, 3072, 128, 30522}, r).Write(); }
 
-std::string WriteBertBaseF16(uint64_t seed, int64_t batch) {
-  return Encoder({"bert-base-f16", 12, 768, 12, 3072, 128, 30522, batch, kFloat16}, seed).Write();
-}
-
-std::string WriteBertTiny(uint64_t seed, int64_t batch) {
-  return Encoder({"bert-tiny", 2, 128, 2, 512, 128, 30522, batch}, seed).Write();
-}
+std::string WriteBertTiny(const ModelRequest& r) { return Encoder({"bert-tiny", 2, 128, 2, 512, 128, 30522}, r).Write(); }
 
 }  // namespace mge::cli

@@ -21,11 +21,17 @@ struct AttributeRow {
 // Element types, as a TensorProto.DataType.
 enum ElementType : int32_t { kFloat32 = 1, kInt64 = 7, kFloat16 = 10, kBFloat16 = 16 };
 
+// What a user chooses of a model.
+struct ModelRequest {
+  uint64_t seed = 1;            // of the weights
+  int64_t batch = 1;            // size of the batch dimension
+  ElementType type = kFloat32;  // of all floating values: kFloat32, kFloat16 or kBFloat16
+};
+
 class ModelWriter {
  public:
-  // `type` is the type of all floating values: kFloat32, kFloat16 or kBFloat16.
-  ModelWriter(std::string name, uint64_t seed, ElementType type = kFloat32)
-      : name_(std::move(name)), seed_(seed), type_(type) {}
+  ModelWriter(std::string name, const ModelRequest& request)
+      : name_(std::move(name)), seed_(request.seed), type_(request.type) {}
 
   // Add an input or output of floating values, or an input of `type`. Input() returns the name.
   std::string Input(const std::string& name, const std::vector<int64_t>& dims) { return Input(name, dims, type_); }

@@ -38,9 +38,9 @@ void Classify(ModelWriter& m, const std::string& x, int64_t channels, int64_t ba
 
 }  // namespace
 
-std::string WriteResNet50(uint64_t seed, int64_t batch) {
-  ModelWriter m("resnet50", seed);
-  std::string x = m.Input("image", {batch, 3, 224, 224});
+std::string WriteResNet50(const ModelRequest& r) {
+  ModelWriter m("resnet50", r);
+  std::string x = m.Input("image", {r.batch, 3, 224, 224});
   x = m.Node("Relu", {ConvNorm(m, x, "stem", 3, 64, 7, 2)});
   x = m.Node("MaxPool", {x},
              {{"kernel_shape", std::vector<int64_t>{3, 3}},
@@ -61,20 +61,20 @@ std::string WriteResNet50(uint64_t seed, int64_t batch) {
       in = out;
     }
   }
-  Classify(m, x, 2048, batch);
+  Classify(m, x, 2048, r.batch);
   return m.Finish();
 }
 
-std::string WriteMobileNetV2(uint64_t seed, int64_t batch) {
+std::string WriteMobileNetV2(const ModelRequest& r) {
   struct Stage {
     int64_t expand, channels, repeat, stride;
   };
   static constexpr Stage kStages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                                       {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
-  ModelWriter m("mobilenetv2", seed);
+  ModelWriter m("mobilenetv2", r);
   std::string low = m.Scalar("zero", 0.0f), high = m.Scalar("six", 6.0f);
   auto relu6 = [&](const std::string& v) { return m.Node("Clip", {v, low, high}); };
-  std::string x = relu6(ConvNorm(m, m.Input("image", {batch, 3, 224, 224}), "stem", 3, 32, 3, 2));
+  std::string x = relu6(ConvNorm(m, m.Input("image", {r.batch, 3, 224, 224}), "stem", 3, 32, 3, 2));
   int64_t in = 32;
   int block = 0;
   for (const Stage& stage : kStages) {
@@ -90,7 +90,7 @@ std::string WriteMobileNetV2(uint64_t seed, int64_t batch) {
     }
   }
   x = relu6(ConvNorm(m, x, "head", in, 1280, 1, 1));
-  Classify(m, x, 1280, batch);
+  Classify(m, x, 1280, r.batch);
   return m.Finish();
 }
 

@@ -90,6 +90,20 @@ TEST_F(Command, WritesZooModelsWithTheRequestedBatch) {
   EXPECT_THAT(none.err, HasSubstr("'one-op' has no batch dimension"));
 }
 
+TEST_F(Command, WritesZooModelsWithTheRequestedType) {
+  for (const std::string type : {"float16", "bfloat16"}) {
+    for (const char* name : {"bert-tiny", "mobilenetv2"}) {
+      ASSERT_EQ(Mge(std::string("zoo ") + name + " --type " + type + " -o half.onnx").code, 0);
+      const Outcome bench = Mge("bench half.onnx --runs 1 --warm 1 --json");
+      ASSERT_EQ(bench.code, 0) << bench.err;
+      EXPECT_EQ(json::parse(bench.out)["reference_steps"], 0) << name << " in " << type;
+      const json outputs = json::parse(Mge("inspect half.onnx --json").out)["outputs"];
+      EXPECT_EQ(outputs[0]["dtype"], type) << outputs;
+    }
+  }
+  EXPECT_EQ(Mge("zoo one-op --type int8").code, 2);
+}
+
 TEST_F(Command, ExplainsAPlan) {
   Model("m.onnx", {ob::NodeProto("Exp", {"x"}, {"a"}), ob::NodeProto("Relu", {"a"}, {"y"})});
   Outcome o = Mge("plan m.onnx --why");

@@ -64,7 +64,7 @@ TEST_F(CudaDevices, WithMoreMultiprocessorsHaveSmallerEstimates) {
 
 // The rates that gpu-report.sh measures replace those that the driver's properties suggest.
 TEST_F(CudaDevices, HaveEstimatesByMeasuredRates) {
-  ASSERT_EQ(Mge("zoo products-f16 --batch 256 -o products.onnx").code, 0);
+  ASSERT_EQ(Mge("zoo products --type float16 --batch 256 -o products.onnx").code, 0);
   auto cost_with = [&](const std::string& kernel, const std::string& variables) {
     const Outcome o = Mge("plan products.onnx --device cuda0 --why --json", Driver("") + " " + variables);
     EXPECT_EQ(o.code, 0) << o.err;

@@ -84,7 +84,7 @@ uint64_t LaunchesOfBert(const std::string& model, std::vector<Assignment> settin
 // each call. It has no epilogue for this form of Gelu, which is one launch more in each of the 12 layers.
 TEST_F(CudaModels, RunBertBaseWithAtMost100Launches) {
   const Assignment library = {"cuda.cublaslt", MGE_BINARY_DIR "/tests/cuda/libcublasLt.so"};
-  for (const char* name : {"bert-base", "bert-base-f16"}) {
+  for (const char* name : {"bert-base", "bert-base --type float16"}) {
     const std::string model = Zoo(name);
     for (const std::vector<Assignment>& settings : {std::vector<Assignment>{}, std::vector{library}}) {
       const uint64_t launches = LaunchesOfBert(model, settings);

@@ -183,7 +183,7 @@ class Errors(unittest.TestCase):
 
     def test_of_the_keyboard_end_a_run_and_the_session_stays_usable(self):
         with tempfile.TemporaryDirectory() as folder:
-            model = zoo("products-f32", folder, "--batch", "4096")
+            model = zoo("products", folder, "--batch", "4096")
             process = python(
                 "import sys, time, numpy as np, mge\n"
                 "s = mge.Session(sys.argv[1], device='host')\n"
