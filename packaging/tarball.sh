@@ -14,7 +14,8 @@ the shared libraries that they need, ONNX's test cases, and gpu-report.sh with i
 
   -o, --output FILE   the file to write
   -p, --preset NAME   the preset to build: tarball (default) has CUDA code for every generation of GPUs since Turing,
-                      release for the ordinary build's only
+                      release for the ordinary build's only, gpu-90 for capability 9.0 only and without AMD's GPUs: a small
+                      file to test and measure such a GPU, with ONNX's cases of single operators only
   --no-install        install nothing; take what is there
   -j, --jobs N        compilers at a time (default: one a core, less where memory is short)
   -h, --help          this text
@@ -89,6 +90,8 @@ cp "$root/packaging/gpu-report.sh" "$tree/"
 install -Dm 755 "$root/tests/bench/torch_peer.py" "$tree/share/mge/bench/torch_peer.py"
 cases=$(dpkg -L libonnx-testdata | awk '/\/data\/node$/')
 mkdir -p "$tree/share/mge/onnx"
-cp -r "${cases%/*}"/{node,simple,pytorch-converted,pytorch-operator} "$tree/share/mge/onnx/"
+suites=(node simple pytorch-converted pytorch-operator)
+if [[ $preset == gpu-* ]]; then suites=(node); fi
+for suite in "${suites[@]}"; do cp -r "${cases%/*}/$suite" "$tree/share/mge/onnx/"; done
 tar -C "$work" --owner=0 --group=0 --sort=name -c "$name" | xz -T "$jobs" -6 >"$output"
 say "wrote $output ($(($(stat -c %s "$output") / 1048576)) MiB)"

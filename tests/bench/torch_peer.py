@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures PyTorch on an architecture of `mge zoo`, in float32 without TF32, with inputs on the device.
+"""Measures PyTorch on an architecture of `mge zoo`, with inputs on the device.
 
 Prints one JSON object (schema mge.torch/1): the median time of a run in microseconds, for eager execution, for a replayed
-CUDA graph and for a compiled model. A way that fails has its error text in place of a time.
+CUDA graph and for a compiled model; with --train, that of a training step, eager and compiled. A way that fails has its error
+text in place of a time. float16 and bfloat16 are those of autocast, whose parameters stay in float32.
 """
 import argparse
+import contextlib
 import json
 import statistics
 import sys
@@ -117,6 +119,17 @@ def median_us(run, wait, seconds):
     return statistics.median(times)
 
 
+def step_of(model, x):
+    """Returns a function that makes a training step by the mean of the outputs."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        model(x).float().mean().backward()
+        optimizer.step()
+    return step
+
+
 def graph_of(model, x):
     """Returns a function that replays the model as a CUDA graph."""
     stream = torch.cuda.Stream()
@@ -135,25 +148,31 @@ def main():
     parser.add_argument("model", choices=MODELS)
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--device", default="cuda", help="a device of PyTorch: cuda, cuda:1, cpu")
+    parser.add_argument("--type", choices=("float32", "tf32", "float16", "bfloat16"), default="float32",
+                        help="type of the products")
+    parser.add_argument("--train", action="store_true", help="measure a step: forward, gradients, SGD")
     parser.add_argument("--seconds", type=float, default=2, help="time to measure each way of execution")
     args = parser.parse_args()
     torch.manual_seed(0)
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = args.type == "tf32"
+    torch.backends.cudnn.allow_tf32 = args.type == "tf32"
     torch.backends.cudnn.benchmark = True
     on_gpu = args.device.startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(torch.device(args.device).index or 0)
     wait = torch.cuda.synchronize if on_gpu else lambda: None
     make, make_input = MODELS[args.model]
-    ways = {"eager": lambda model, x: lambda: model(x)}
-    if on_gpu:
+    ways = {"eager": step_of if args.train else lambda model, x: lambda: model(x)}
+    if on_gpu and not args.train:
         ways["graph"] = graph_of
-    ways["compiled"] = lambda model, x: lambda compiled=torch.compile(model, mode="max-autotune"): compiled(x)
-    report = {"schema": "mge.torch/1", "version": torch.__version__, "model": args.model, "batch": args.batch}
+    ways["compiled"] = lambda model, x: ways["eager"](torch.compile(model, mode="max-autotune"), x)
+    report = {"schema": "mge.torch/1", "version": torch.__version__, "model": args.model, "batch": args.batch,
+              "type": args.type}
     best = None
-    with torch.inference_mode():
-        model, x = make().eval().to(args.device), make_input(args.batch).to(args.device)
+    half = args.type in ("float16", "bfloat16")
+    cast = torch.autocast(args.device.split(":")[0], getattr(torch, args.type)) if half else contextlib.nullcontext()
+    with contextlib.nullcontext() if args.train else torch.inference_mode(), cast:
+        model, x = make().train(args.train).to(args.device), make_input(args.batch).to(args.device)
         for name, way in ways.items():
             try:
                 report[f"{name}_us"] = median_us(way(model, x), wait, args.seconds)
