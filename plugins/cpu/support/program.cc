@@ -483,6 +483,7 @@ class ProgramBuilder {
     double bytes = 0;
     for (int i = 0; i < p_.input_count(); ++i) bytes += static_cast<double>(p_.input(i).bytes());
     for (int o = 0; o < p_.output_count(); ++o) bytes += static_cast<double>(p_.output(o).bytes());
+    program_->bytes_ = bytes;
     double elements = static_cast<double>(program_->header_.total);
     double us = StreamUs(bytes) + elements * ns_ * 1e-3;
     for (const ProgramOperand& op : program_->operands_) {

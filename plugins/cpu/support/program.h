@@ -111,6 +111,7 @@ class Program {
   std::vector<std::shared_ptr<const ChainCode>> codes_;
   std::vector<uint32_t> in_place_;
   double serial_us_ = 0;
+  double bytes_ = 0;     // of all operands and outputs
   double calls_us_ = 0;  // the part of it for calls of micro-kernels
   std::unique_ptr<MeasuredWork> work_;
 };

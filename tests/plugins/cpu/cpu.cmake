@@ -3,6 +3,8 @@ mge_operator_test(cpu)
 add_dependencies(test_plugins_cpu mge_backend_cpu)
 target_compile_definitions(test_plugins_cpu PRIVATE MGE_HAS_ONEDNN=$<AND:$<BOOL:${MGE_ONEDNN}>,$<BOOL:${MGE_ONEDNN_INCLUDE}>>
   MGE_HAS_OPENBLAS=$<BOOL:${MGE_OPENBLAS}>)
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/jit_test.cc PROPERTIES
+  COMPILE_DEFINITIONS MGE_HAS_XBYAK=$<BOOL:${MGE_XBYAK_INCLUDE}>)
 add_test(NAME plugins/cpu/random_chains COMMAND test_plugins_cpu --gtest_filter=Jit.RandomChains*)
 set_tests_properties(plugins/cpu/random_chains PROPERTIES LABELS long ENVIRONMENT MGE_TEST_RANDOM_CHAINS=1000)
 if(TARGET mge_cpu_vec_avx512 AND CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT MGE_SANITIZE)

@@ -55,10 +55,10 @@ std::string FirstDifference(const Tensor& got, const Tensor& want) {
 
 Tolerance Anything(DType) { return {std::numeric_limits<double>::infinity(), 0}; }
 
-// The instruction sets with generated code that this machine has.
+// The instruction sets of this machine that code is generated for. Empty for a build without Xbyak.
 const std::vector<std::string>& CodeSets() {
   static std::vector<std::string> sets;
-  if (!sets.empty()) return sets;
+  if (!MGE_HAS_XBYAK || !sets.empty()) return sets;
   for (const char* isa : {"avx2", "avx512"}) {
     UnderTest().Set("cpu.isa", isa);
     const auto ids = UnderTest().Offers(OneNode("Neg", {Random(DType::kF32, {4})})).candidates;
@@ -371,7 +371,7 @@ TEST(Jit, RandomChainsGiveTheBitsOfTheInterpreter) {
 }
 
 TEST(Jit, NamesTheInstructionsThatItCannotExpress) {
-  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2";
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2 and a build with Xbyak";
   Case around = OneNode("Abs", {Random(DType::kF32, {100})});
   for (const char* op : {"Neg", "Sin", "Exp", "Neg"}) Then(around, op);
   const Backend::Outcome some = UnderTest().Offers(around);
@@ -396,7 +396,7 @@ TEST(Jit, ASettingTurnsItOff) {
 }
 
 TEST(Jit, FilesOfTheCodeAreKeptIfTheUserAsksForThem) {
-  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2";
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2 and a build with Xbyak";
   const std::string folder = ::testing::TempDir() + "/mge_jit_" + std::to_string(getpid()) + "/new";
   UnderTest().Set("jit.keep_files", "1");
   UnderTest().Set("jit.work_dir", folder);
@@ -452,7 +452,7 @@ bool InterpretsWithoutExecutablePages() {
 }
 
 TEST(JitDeathTest, ChainsAreInterpretedIfTheSystemRefusesExecutablePages) {
-  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2";
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2 and a build with Xbyak";
   GTEST_FLAG_SET(death_test_style, "threadsafe");  // a new process, which has not tried executable pages yet
   EXPECT_EXIT(std::exit(InterpretsWithoutExecutablePages() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
