@@ -12,8 +12,9 @@ std::string RenderFile(const Json& f) {
   if (!Text(f["name"]).empty()) {
     std::string classes;
     for (const Json& c : f["classes"]) classes += (classes.empty() ? "" : ",") + Text(c);
-    out += fmt::format("\n         {} {} (interface {}, devices: {})", Escape(Text(f["name"])), Escape(Text(f["version"])),
-                       Text(f["abi"]), Escape(classes));
+    const std::string what = classes.empty() ? "a transport between processes" : "devices: " + Escape(classes);
+    out += fmt::format("\n         {} {} (interface {}, {})", Escape(Text(f["name"])), Escape(Text(f["version"])),
+                       Text(f["abi"]), what);
   }
   if (f["device_count"] == 0) out += "\n  note:  it lists no device on this machine";
   if (!Text(f["warning"]).empty()) out += fmt::format("\n  warn:  {}", Escape(Text(f["warning"])));

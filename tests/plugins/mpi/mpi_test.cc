@@ -90,7 +90,7 @@ TEST_F(Mpi, ContinuesFromCheckpointsToTheBitsOfAnUninterruptedTraining) {
 }
 
 TEST_F(Mpi, LeavesOtherCommandsAlone) {
-  const Outcome o = Shell("mpirun -n 2 $TOOL run " + Good() + " --random");
+  const Outcome o = Shell("mpirun -n 2 $TOOL run " + Good());
   EXPECT_EQ(o.code, 0) << o.err;
   const Outcome none = Shell("mpirun -n 2 $TOOL " + kTrain + "--device cpu0 --set collective.launcher=none");
   EXPECT_EQ(none.code, 0) << none.err;
@@ -152,6 +152,41 @@ TEST_F(Mpi, EndsAllAtAnInterruptAndLeavesAWholeCheckpoint) {
   const Outcome rest =
       Mge("train " + kDigits + "digits.onnx" + kData + " --epochs 1 --checkpoint states --resume --device cpu0");
   EXPECT_THAT(rest.err, AllOf(HasSubstr("continues after step"), Not(HasSubstr("the checkpoint before it is used"))));
+}
+
+TEST_F(Mpi, TrainsProgramsInPython) {
+  if (std::system("/usr/bin/python3 -c 'import numpy' 2>/dev/null") != 0) GTEST_SKIP() << "there is no NumPy";
+  Write("train.py", R"(
+import sys
+import numpy as np
+import mge
+place = mge.distributed.init()
+images, labels = (np.load(f"{sys.argv[1]}digits_{name}.npy") for name in ("images", "labels"))
+with mge.Trainer(sys.argv[1] + "digits.onnx", device=sys.argv[2], threads=1, data_parallel=True) as trainer:
+    part = trainer.part(len(images))
+    assert len(part) == len(images) // place.ranks and part.start == len(part) * place.rank, part
+    for step in range(3):
+        loss = trainer.step(image=images, labels=labels, learning_rate=0.01)
+    if place.rank == 0:
+        print(place.ranks, place.launcher, repr(loss))
+)");
+  const std::string python = "env PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=" MGE_SOURCE_DIR
+                             "/sdk/python MGE_LIBRARY_PATH=" MGE_BINARY_DIR "/lib/libmge.so.0 /usr/bin/python3 train.py " +
+                             kDigits + " ";
+  const Outcome one = Shell("MGE_KVSTORE_TYPE=local " + python + "cpu0,cpu0"), two = Shell("mpirun -n 2 " + python + "cpu0");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_THAT(two.out, testing::StartsWith("2 mpirun 0."));
+  EXPECT_EQ(one.out.substr(one.out.rfind(' ')), two.out.substr(two.out.rfind(' ')));
+}
+
+TEST_F(Mpi, MeasuresTheSumsOfItsProcesses) {
+  const Outcome o = Shell("mpirun -n 2 $TOOL doctor --collective --json");
+  ASSERT_EQ(o.code, 0) << o.err;
+  const auto report = nlohmann::json::parse(o.out);
+  EXPECT_EQ(report["ranks"], 2);
+  EXPECT_EQ(report["sums"].back()["bytes"], 100'000'000);
+  EXPECT_GT(report["sums"].back()["bytes_per_second"], 1e6);
+  EXPECT_THAT(Mge("doctor --collective").err, HasSubstr("mpirun -n 2 mge doctor --collective"));
 }
 
 TEST_F(Mpi, ExplainsTypesOfKvstoreThatCannotBe) {
