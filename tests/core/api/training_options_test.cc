@@ -93,8 +93,9 @@ TEST_F(UpdateOptions, AveragesFollowTheParametersAndAreEvaluatedAndSaved) {
   options.device = "host";
   ASSERT_TRUE(Session::Load(runtime_, file, options).MoveTo(plain).ok());
   unlink(file);
-  ASSERT_TRUE(plain.Run({&x}, outputs).ok());
-  EXPECT_FLOAT_EQ(outputs[0].data<float>()[0], y);
+  std::vector<Tensor> plain_outputs;
+  ASSERT_TRUE(plain.Run({&x}, plain_outputs).ok());
+  EXPECT_FLOAT_EQ(plain_outputs[0].data<float>()[0], y);
 }
 
 TEST_F(UpdateOptions, KeepsTheGradientsBeforeTheyAreClipped) {

@@ -41,6 +41,26 @@ TEST(LoopGradient, EndsWhenTheConditionFollowsFromTheIteration) {
             3);
 }
 
+// A parameter can only be updated if the shape of its gradient is known.
+TEST(LoopGradient, AScanOutputHasAKnownSizeIfTheNumberOfIterationsIs) {
+  auto type = [](const char* m, const char* condition) {
+    absl::StatusOr<Graph> graph =
+        ParseGraphText(std::string("input v : float32[2]\ninput n : int64[]\nconst m = int64[]<4>\nconst yes = "
+                                   "bool[]<1>\ny2 = Cast(yes) {to=9}\n") +
+                       "all = Loop(" + m + ", y2) captures(v, y2) {body=graph {\ninput i : int64[]\ninput go : bool[]\n" +
+                       "capture k : float32[2]\ncapture c : bool[]\nt = Tanh(k)\ng = " + condition +
+                       "\noutput g\noutput t\n}}\noutput all\n");
+    EXPECT_TRUE(graph.ok()) << FormatError(graph.status());
+    if (!graph.ok()) return std::string();
+    EXPECT_TRUE(InferTypes(*graph).ok());
+    return graph->value(graph->outputs()[0]).type.ToString();
+  };
+  EXPECT_EQ(type("m", "Cast(c) {to=9}"), "float32[4,2]");
+  EXPECT_EQ(type("m", "Identity(go)"), "float32[4,2]");
+  EXPECT_EQ(type("m", "Not(go)"), "float32[?,2]");
+  EXPECT_EQ(type("n", "Identity(go)"), "float32[?,2]");
+}
+
 TEST(LoopGradient, ReachesLoopsInLoops) {
   EXPECT_EQ(CompareGraph("input v : float64[2]\ninput w : float64[2]\nconst m = int64[]<2>\n"
                          "last = Loop(m, _, v) captures(w, m) {body=graph {\ninput i : int64[]\ninput go : bool[]\n"

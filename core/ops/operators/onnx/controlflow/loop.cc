@@ -38,6 +38,33 @@ Shape ScalarShape(const Graph& body, int input) {
   return type.has_rank && type.dims.size() == 1 ? Shape{1} : Shape{};
 }
 
+// Returns whether the condition that the body returns is true whenever the loop's first one is: it is that value, or a constant.
+bool ConditionStays(InferContext& ctx, const Graph& body) {
+  ValueId v = body.outputs()[0];
+  for (NodeId id = body.value(v).producer; id != kNone; id = body.value(v).producer) {
+    const Node& node = body.node(id);
+    if (!IsOp(node, "Identity") && !IsOp(node, "Cast")) return false;
+    v = node.inputs[0];
+  }
+  const auto place = std::ranges::find(body.inputs(), v);
+  if (place == body.inputs().end()) {
+    const Tensor& constant = body.value(v).constant;
+    return body.value(v).role == Role::kConstant && constant.dtype() == DType::kBool && constant.elements() == 1 &&
+           constant.Data<bool>()[0];
+  }
+  const auto input = place - body.inputs().begin(), captures = input - FormalInputs(body);
+  if (captures < 0) return input == 1;
+  return ctx.has_input(1) && ctx.node().captures[static_cast<size_t>(captures)] == ctx.node().inputs[1];
+}
+
+// Returns the number of iterations if it follows from what is known, else kUnknownDim.
+int64_t KnownTrips(InferContext& ctx, const Graph& body) {
+  const Tensor *trips = ctx.has_input(0) ? ctx.constant(0) : nullptr, *go = ctx.has_input(1) ? ctx.constant(1) : nullptr;
+  if (!trips || trips->elements() != 1 || (ctx.has_input(1) && (!go || go->elements() != 1))) return kUnknownDim;
+  if (go && !go->Data<bool>()[0]) return 0;
+  return ConditionStays(ctx, body) ? std::max<int64_t>(trips->Data<int64_t>()[0], 0) : kUnknownDim;
+}
+
 absl::Status Infer(InferContext& ctx) {
   GraphPtr body = ctx.attrs().GraphOrNull("body");
   MGE_ASSIGN_OR_RETURN(Counts c, Count(ctx.node(), *body));
@@ -49,13 +76,14 @@ absl::Status Infer(InferContext& ctx) {
   }
   MGE_ASSIGN_OR_RETURN(std::vector<ValueType> outputs, InferCarried(ctx, *body, std::move(inputs), 2, 1, c.states));
   for (int i = 0; i < c.states; ++i) ctx.SetOutput(i, outputs[1 + i].type, outputs[1 + i].kind);
+  const int64_t trips = KnownTrips(ctx, *body);
   for (int i = c.states; i < c.states + c.scans; ++i) {
     TensorType& type = outputs[1 + i].type;
     if (outputs[1 + i].kind != ValueKind::kTensor) {
       return ctx.Invalid(fmt::format("scan output {} of the body is not a tensor", i - c.states));
     }
     if (type.has_rank) {
-      type.dims.insert(type.dims.begin(), kUnknownDim);
+      type.dims.insert(type.dims.begin(), trips);
       type.symbols.clear();
     }
     ctx.SetOutput(i, std::move(type));
