@@ -8,6 +8,32 @@
 #include "fmt/format.h"
 
 namespace mge::cli {
+namespace {
+
+template <typename T>
+Status CopyAsInt64(Tensor& array) {
+  Tensor wide;
+  const std::vector<int64_t> dims(array.dims().begin(), array.dims().end());
+  if (Status s = Tensor::Create(MGE_DTYPE_I64, dims).MoveTo(wide); !s.ok()) return s;
+  std::ranges::copy(array.data<T>(), wide.data<int64_t>().begin());
+  array = std::move(wide);
+  return {};
+}
+
+// Converts class numbers of another integer type to int64. A session would do it for each batch.
+Status ToInt64(Tensor& array) {
+  switch (array.dtype()) {
+    case MGE_DTYPE_I8: return CopyAsInt64<int8_t>(array);
+    case MGE_DTYPE_I16: return CopyAsInt64<int16_t>(array);
+    case MGE_DTYPE_I32: return CopyAsInt64<int32_t>(array);
+    case MGE_DTYPE_U8: return CopyAsInt64<uint8_t>(array);
+    case MGE_DTYPE_U16: return CopyAsInt64<uint16_t>(array);
+    case MGE_DTYPE_U32: return CopyAsInt64<uint32_t>(array);
+    default: return {};
+  }
+}
+
+}  // namespace
 
 Status TrainingData::Read(const Globals& globals, const Session& session, size_t count, const std::string& archive,
                           const std::vector<std::string>& files, TrainingData* out, int* usage) {
@@ -35,6 +61,9 @@ Status TrainingData::Read(const Globals& globals, const Session& session, size_t
     }
     Tensor& array = out->arrays_[i];
     if (Status s = session.ReadInput(i, paths[i]).MoveTo(array); !s.ok()) return s;
+    if (session.input(i).dtype() == MGE_DTYPE_I64) {
+      if (Status s = ToInt64(array); !s.ok()) return s;
+    }
     const int64_t examples = array.dims().empty() ? 0 : array.dims()[0];
     if (i == 0) out->examples_ = examples;
     if (array.dtype() == MGE_DTYPE_STRING || examples != out->examples_ || examples == 0) {

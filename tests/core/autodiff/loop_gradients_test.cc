@@ -34,7 +34,7 @@ TEST(LoopGradient, ReachesStatesAndCapturesThroughAllIterations) {
 }
 
 TEST(LoopGradient, EndsWhenTheConditionFollowsFromTheIteration) {
-  EXPECT_EQ(CompareGraph("input v : float64[3]\nconst two = int64[]<2>\nconst yes = bool[]<1>\n"
+  EXPECT_EQ(CompareGraph("input v : float64[3]\nconst two = int64[]<2>\nconst yes = bool[]<true>\n"
                          "last = Loop(_, yes, v) captures(two) {body=graph {\ninput i : int64[]\ninput go : bool[]\n"
                          "input a : float64[3]\ncapture n : int64[]\nu = Mul(a, a)\ng = Less(i, n)\noutput g\noutput u\n}}\n"
                          "output last\n"),
@@ -46,7 +46,7 @@ TEST(LoopGradient, AScanOutputHasAKnownSizeIfTheNumberOfIterationsIs) {
   auto type = [](const char* m, const char* condition) {
     absl::StatusOr<Graph> graph =
         ParseGraphText(std::string("input v : float32[2]\ninput n : int64[]\nconst m = int64[]<4>\nconst yes = "
-                                   "bool[]<1>\ny2 = Cast(yes) {to=9}\n") +
+                                   "bool[]<true>\ny2 = Cast(yes) {to=9}\n") +
                        "all = Loop(" + m + ", y2) captures(v, y2) {body=graph {\ninput i : int64[]\ninput go : bool[]\n" +
                        "capture k : float32[2]\ncapture c : bool[]\nt = Tanh(k)\ng = " + condition +
                        "\noutput g\noutput t\n}}\noutput all\n");
@@ -82,7 +82,7 @@ TEST(LoopGradient, OfAScanFollowsItsAxesAndDirections) {
 
 TEST(LoopGradient, OfALoopWhoseEndDependsOnValuesIsAnErrorThatNamesIt) {
   absl::StatusOr<Graph> graph = ParseGraphText(
-      "input v : float32[]\nconst yes = bool[]<1>\nconst limit = float32[]<9>\n"
+      "input v : float32[]\nconst yes = bool[]<true>\nconst limit = float32[]<9>\n"
       "last = Loop(_, yes, v) captures(limit) {body=graph {\ninput i : int64[]\ninput go : bool[]\n"
       "input a : float32[]\ncapture l : float32[]\nu = Mul(a, a)\ng = Less(u, l)\noutput g\noutput u\n}} as \"the loop\"\n"
       "output last\n");

@@ -265,6 +265,41 @@ TEST_F(Train, FreezesByPatternsAndAccumulates) {
   EXPECT_NEAR(once["epochs"][1]["loss"], twice["epochs"][1]["loss"], 1e-5);
 }
 
+TEST_F(Train, ConvertsClassNumbersOfOtherIntegers) {
+  std::vector<int32_t> labels;
+  for (int i = 0; i < 48; ++i) labels.push_back(i % 10);
+  WriteArray<int32_t>("narrow.npy", "<i4", "48", labels);
+  WriteArray<int64_t>("wide.npy", "<i8", "48", {labels.begin(), labels.end()});
+  nlohmann::json epochs[2];
+  for (const int wide : {0, 1}) {
+    const std::string file = wide ? "wide.npy" : "narrow.npy", image = MGE_SOURCE_DIR "/packaging/digits/digits_images.npy";
+    const Outcome o =
+        Mge(std::string("train ") + kDigits + " --json --threads 1 --input image=" + image + " --input labels=" + file +
+            " --validate-input image=" + image + " --validate-input labels=" + file);
+    ASSERT_EQ(o.code, 0) << o.err;
+    epochs[wide] = nlohmann::json::parse(o.out)["epochs"][0];
+  }
+  EXPECT_EQ(epochs[0]["loss"], epochs[1]["loss"]);
+  EXPECT_EQ(epochs[0]["accuracy"], epochs[1]["accuracy"]);
+}
+
+TEST_F(Train, HasGroupsWeightsAndTables) {
+  const std::string line = std::string("train ") + kDigits + kData + " --json --threads 1 --epochs 2 ";
+  auto loss = [&](const std::string& more) {
+    const Outcome o = Mge(line + more);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.code == 0 ? nlohmann::json::parse(o.out)["epochs"][1]["loss"].get<double>() : -1;
+  };
+  const double plain = loss("--learning-rate 0.02");
+  EXPECT_EQ(loss("--learning-rate 0.01 --group '*:rate=2'"), plain);
+  EXPECT_EQ(loss("--learning-rate 0.04 --schedule table --schedule-points 0:0.5,1:0.5"), plain);
+  EXPECT_NEAR(loss("--learning-rate 0.02 --class-weights 3,3,3,3,3,3,3,3,3,3"), plain, 1e-5);
+  EXPECT_THAT(Mge(line + "--group head:lr=1").err, HasSubstr("'lr=1' is not valid"));
+  EXPECT_THAT(Mge(line + "--class-weights 1,x").err, HasSubstr("'x' is not valid"));
+  EXPECT_THAT(Mge(line + "--schedule table").err, HasSubstr("need each other"));
+  EXPECT_EQ(Mge(line + "--schedule-points 1:1,0:1 --schedule table").code, 2);
+}
+
 TEST_F(Train, NamesTheArraysThatAreMissing) {
   const Outcome o = Mge(std::string("train ") + kDigits);
   EXPECT_EQ(o.code, 2);
