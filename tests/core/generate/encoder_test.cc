@@ -38,7 +38,7 @@ const table = float32[20,16]<0.5>
 const head = float32[16,20]<0.5>
 const axes = int64[2]<1,2>
 x = Gather(table, input_ids) {axis=0}
-own, present_key_self_0, present_value_self_0 = Attention(x, x, x, , past_key_self_0, past_value_self_0) {is_causal=1,q_num_heads=1,kv_num_heads=1}
+own, present_key_self_0, present_value_self_0 = Attention(x, x, x, _, past_key_self_0, past_value_self_0) {is_causal=1,q_num_heads=1,kv_num_heads=1}
 seen = Cast(encoder_attention_mask) {to=9}
 mask = Unsqueeze(seen, axes)
 other = Attention(x, past_key_cross_0, encoder_hidden_states, mask) {q_num_heads=1,kv_num_heads=1}
