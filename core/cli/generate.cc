@@ -64,7 +64,7 @@ Status SetSampling(const GenerateOptions& o, const Generator& generator, Samplin
   return generator.SetSampling(*out);
 }
 
-// What ends a generation, and how its tokens become a text.
+// The end of a generation, and how its tokens become a text.
 struct Ending {
   std::vector<int64_t> ids = {};  // tokens that end it
   TextStream* text = nullptr;     // null: ids are printed

@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<Pattern>> Regex(std::string_view expression);
 // Reads {"String": ...} or {"Regex": ...}. Returns null if it fails; the part's status says why.
 std::unique_ptr<Pattern> ReadPattern(const Part& part);
 
-// What happens to matches in a split.
+// The treatment of matches in a split.
 enum class Behavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 // Reads the name of a behavior, which must be there unless there is a default.
 Behavior ReadBehavior(const Part& part, const char* key, const char* fallback = "");
