@@ -276,7 +276,7 @@ constexpr OpDef kRows[] = {
                   "(T[1,1,4,4]) {kernel_shape=[2,2]} -> 2",
                   "(T[2,19,9,8]) {kernel_shape=[3,3], strides=[2,2], pads=[1,1,1,1]} -> 2",
                   "(T[1,3,5,4,6]) {kernel_shape=[2,2,2], dilations=[1,2,1], strides=[1,1,2]} -> 2",
-                  "(T[1,2,13]) {kernel_shape=[4], ceil_mode=1, strides=[3]}", "(T[2,3,7,5]@rare) {kernel_shape=[3,2]}",
+                  "(T[1,2,13]) {kernel_shape=[4], ceil_mode=1, strides=[3]}", "(T[2,3,7,5]@rare) {kernel_shape=[3,2]}"}},
 };
 
 }  // namespace
