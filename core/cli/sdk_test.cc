@@ -28,7 +28,9 @@ Action DeclareSdkTest(Arguments app, const Globals& globals) {
   app.Add("--xfail", o->xfail, "A list of expected failures: CHECK | PART OF WHERE | reason");
   app.Add("--may-fail", o->may_fail, "Accepts findings of checks whose names begin with this text; passing is accepted, too")
       .Repeats();
-  app.Add("--only", o->only, "Runs only checks or operators whose names begin with this text; both together: these checks of these operators").Repeats();
+  app.Add("--only", o->only,
+          "Runs only checks or operators whose names begin with this text; both together: these checks of these operators")
+      .Repeats();
   app.Add("--jobs", o->jobs, "Checks to run at a time; 0: as many as processors, at most 8").Between(0, 256);
   app.Add("--timeout", o->seconds,
           "Time limit per check in seconds, longer if starting is slow; 0: 20, or 120 for all cases of an operator")
