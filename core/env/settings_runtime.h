@@ -71,7 +71,7 @@ inline constexpr Setting<Seconds> kPluginStartTimeout = {
     .word = {"unlimited", Seconds(0)},
     .unit = "seconds",
     .lifecycle = Lifecycle::kFirstSet,
-    .doc = "Time limit for the start of all backends by `mge devices` and `mge env`; slower ones are reported.",
+    .doc = "Time limit for the start of a backend; a slower one is reported and not used.",
 };
 inline constexpr Setting<Path> kCacheDir = {
     .key = "cache.dir",

@@ -18,7 +18,10 @@ class ReorderCheck {
       : graph_(graph), cover_(cover), choices_(choices), context_(context), reorders_(reorders) {
     producers_.assign(static_cast<size_t>(graph.value_count()), {});
     for (size_t g = 0; g < cover.groups.size(); ++g) {
-      for (size_t o = 0; o < choices[g].outputs.size(); ++o) producers_[cover.groups[g].outputs[o]] = {g, o, true};
+      const std::vector<ValueId>& outputs = cover.groups[g].outputs;
+      for (size_t o = 0; o < std::min(outputs.size(), choices[g].outputs.size()); ++o) {
+        if (outputs[o] != kNone && choices[g].candidate >= 0) producers_[outputs[o]] = {g, o, true};
+      }
     }
   }
 
@@ -28,9 +31,9 @@ class ReorderCheck {
       const Group& group = cover_.groups[g];
       for (size_t i = 0; i < group.inputs.size(); ++i) {
         const ValueId v = group.inputs[i];
-        if (IsConstantValue(graph_, v)) continue;
-        const bool laid = i < choices_[g].inputs.size();  // the group runs a kernel
-        if (!laid || !IsFrom(v, *group.device)) CheckPlain(v);
+        if (v == kNone || IsConstantValue(graph_, v)) continue;
+        const bool laid = choices_[g].candidate >= 0 && i < choices_[g].inputs.size();  // the group runs a kernel
+        if (!laid || !IsFrom(v, group.device)) CheckPlain(v);
         if (laid) CheckInput(g, v, choices_[g].inputs[i]);
       }
     }
@@ -42,8 +45,8 @@ class ReorderCheck {
     bool is_kernel = false;
   };
 
-  bool IsFrom(ValueId v, const Device& device) const {
-    return producers_[v].is_kernel && cover_.groups[producers_[v].group].device == &device;
+  bool IsFrom(ValueId v, const Device* device) const {
+    return producers_[v].is_kernel && cover_.groups[producers_[v].group].device == device;
   }
   const mge_layout& LayoutOf(const Producer& p) const { return choices_[p.group].outputs[p.output]; }
 
@@ -55,7 +58,7 @@ class ReorderCheck {
   // Drops the kernel that reads the value, or the one that produces it, if the value cannot get the layout.
   void CheckInput(size_t reader, ValueId v, const mge_layout& layout) {
     Device& device = *cover_.groups[reader].device;
-    const bool local = IsFrom(v, device);
+    const bool local = IsFrom(v, &device);
     const mge_layout from = local ? LayoutOf(producers_[v]) : PlainLayout();
     Check(device, v, from, layout, IsPlain(layout) && local ? producers_[v].group : reader);
   }
