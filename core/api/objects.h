@@ -177,7 +177,8 @@ absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, siz
 struct TrainingRequest {
   TrainingOptions options;
   bool data_parallel = false;
-  std::string facts = {};  // lines "name: value" that all processes of a training must share: version, options, and the caller's
+  std::string facts =
+      {};  // lines "name: value" that all processes of a training must share: version, options, and the caller's
 };
 // Defined in training.cc. Fails with kApiMisuse.
 absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);

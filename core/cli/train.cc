@@ -239,8 +239,8 @@ int TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& lab
   return kExitOk;
 }
 
-// Checks the folders before the model is loaded. `writes`: this process writes to them. Returns the exit code of a usage error,
-// or 0.
+// Checks the folders before the model is loaded. `writes`: this process writes to them. Returns the exit code of a usage
+// error, or 0.
 int CheckFolders(const Globals& globals, const TrainOptions& o, bool writes) {
   const std::filesystem::path folder = std::filesystem::path(o.output).parent_path();
   if (writes && !o.output.empty() && access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
@@ -283,7 +283,7 @@ int Resume(Training& t) {
 }
 
 // This process among those of the training.
-struct Place {
+struct ProcessPlace {
   int64_t rank = 0, ranks = 1;
 };
 
@@ -295,7 +295,7 @@ std::string FactsOf(const TrainOptions& o) {
       o.epochs, o.batch, o.seed, o.learning_rate, o.schedule, o.warmup, o.step_factor, o.step_count, o.resume);
 }
 
-int TrainAs(const Place& place, const Globals& globals, const TrainOptions& o, Runtime& runtime) {
+int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOptions& o, Runtime& runtime) {
   const bool validates = !o.validation.empty() || !o.validation_inputs.empty();
   const bool classifies = o.training.loss == "cross_entropy" || o.training.loss == "token_cross_entropy";
   const bool writes = place.rank == 0;
@@ -412,7 +412,7 @@ int TrainAs(const Place& place, const Globals& globals, const TrainOptions& o, R
 int RunTrain(const Globals& globals, const TrainOptions& o) {
   Runtime runtime;
   if (Status s = MakeRuntime(globals, &runtime); !s.ok()) return Report(globals, s);
-  Place place;
+  ProcessPlace place;
   if (!o.training.data_parallel) return TrainAs(place, globals, o, runtime);
   Json launch;
   if (Status s = ReadReport(runtime, "mge.launch/1", &launch); !s.ok()) return Report(globals, s);

@@ -20,8 +20,8 @@ class TrainingData {
 
   int64_t examples() const { return examples_; }
   const std::vector<Tensor>& arrays() const { return arrays_; }  // in the order of the inputs
-  // Copies the examples with these numbers to new tensors, one per input. The tensors have rows for all of them, but only those of
-  // `part` are written.
+  // Copies the examples with these numbers to new tensors, one per input. The tensors have rows for all of them, but only
+  // those of `part` are written.
   Status Batch(std::span<const int64_t> numbers, const Session::Part& part, std::vector<Tensor>* out) const;
   Status Batch(std::span<const int64_t> numbers, std::vector<Tensor>* out) const {
     return Batch(numbers, {0, static_cast<int64_t>(numbers.size())}, out);

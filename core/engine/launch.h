@@ -27,8 +27,8 @@ struct Launch {
   std::string host = {};            // the name of this process's host
 };
 
-// Returns the place of this process, by the setting collective.launcher. Fails with kBadSetting if the variables contradict each
-// other, if one that is needed is missing, or if a launcher of parameter servers has started the process.
+// Returns the place of this process, by the setting collective.launcher. Fails with kBadSetting if the variables contradict
+// each other, if one that is needed is missing, or if a launcher of parameter servers has started the process.
 absl::StatusOr<Launch> LaunchOf(const Environment& environment, const Snapshot& settings);
 
 }  // namespace mge

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The processes of one training as a group of ranks: messages between them, and the end of all if one fails.
 //
-// Algorithm: each process tells all others when it leaves, with the error if there is one. A process that waits for one that has
-// left fails at once, so an error of one process ends all of them in their next exchange. A process that dies without a word is
-// the launcher's business: mpirun then ends the others. One that is late is named, because each message has a sender.
+// Algorithm: each process tells all others when it leaves, with the error if there is one. A process that waits for one that
+// has left fails at once, so an error of one process ends all of them in their next exchange. A process that dies without a
+// word is the launcher's business: mpirun then ends the others. One that is late is named, because each message has a sender.
 #pragma once
 
 #include <chrono>
@@ -53,8 +53,8 @@ class ProcessGroup {
   // Returns a channel for messages of one purpose. All processes must call it in the same order.
   uint32_t NewChannel();
 
-  // Moves messages, and returns when all are done. `owner` keeps their memory: after a failure, until the process leaves. Fails
-  // with kRankFailed, which names the process that is late, has left or has failed, or as wait.stop says.
+  // Moves messages, and returns when all are done. `owner` keeps their memory: after a failure, until the process leaves.
+  // Fails with kRankFailed, which names the process that is late, has left or has failed, or as wait.stop says.
   absl::Status Exchange(uint32_t channel, std::span<const GroupMessage> messages, std::shared_ptr<const void> owner,
                         const GroupWait& wait);
   // Returns the texts of all processes, by rank. A text has at most kMaxText bytes.
@@ -70,7 +70,7 @@ class ProcessGroup {
  private:
   // Why a process leaves. kFollows: because another one has left.
   enum class Reason : int32_t { kEnded, kFailed, kFollows };
-  // What a process tells when it leaves.
+  // The last message of a process.
   struct Farewell {
     Reason reason = Reason::kEnded;
     char text[1020] = {};

@@ -25,9 +25,9 @@ std::string HomeDirectory(const Environment& environment);
 // ~/.local/state/mge. Returns "" if neither variable is an absolute path.
 std::string StateDirectory(const Environment& environment);
 
-// Copies the variables of settings, those with a prefix in kVariablePrefixes, those of launchers of several processes, and HOME,
-// XDG_CACHE_HOME and XDG_STATE_HOME, which locate caches and state. The result is empty in a process with raised privileges
-// (AT_SECURE). Must not run while another thread calls setenv().
+// Copies the variables of settings, those with a prefix in kVariablePrefixes, those of launchers of several processes, and
+// HOME, XDG_CACHE_HOME and XDG_STATE_HOME, which locate caches and state. The result is empty in a process with raised
+// privileges (AT_SECURE). Must not run while another thread calls setenv().
 Environment CaptureEnvironment();
 
 // Finds out whether the process's variables have changed, by the addresses of their texts: setenv() and unsetenv() replace

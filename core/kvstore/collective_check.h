@@ -21,8 +21,8 @@ struct CollectiveFacts {
   std::vector<MeasuredSum> sums;
 };
 
-// Joins the other processes and sums arrays of several sizes with them. Fails with kUnsupportedFeature if there is one process or
-// no MPI, with kRankFailed if a sum is wrong or a process fails.
+// Joins the other processes and sums arrays of several sizes with them. Fails with kUnsupportedFeature if there is one process
+// or no MPI, with kRankFailed if a sum is wrong or a process fails.
 absl::StatusOr<CollectiveFacts> CheckCollectives(Runtime& runtime);
 
 }  // namespace mge

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data-parallel training: one session per device, a replica, trains on a part of each batch. The replicas sum their gradients
-// within their plans, so that all make the same update, and their parameters stay equal. If a launcher started several processes,
-// the replicas are the devices of all of them.
+// within their plans, so that all make the same update, and their parameters stay equal. If a launcher started several
+// processes, the replicas are the devices of all of them.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace mge {
 using MakeReplica = std::function<absl::StatusOr<onnx::Model>(const SumOverReplicas& sum)>;
 
 // Lets replicas run `session`, one on each device in the list of its options. `session` has the training step of one device,
-// whose inputs and outputs stay those of the caller. With one device and one process, the session trains alone. `facts` are lines
-// "name: value" that all processes must share. Fails with kBadSetting if the options contradict data parallelism, with kRankFailed
-// if the processes differ or do not come together, and with the errors of sessions and devices.
+// whose inputs and outputs stay those of the caller. With one device and one process, the session trains alone. `facts` are
+// lines "name: value" that all processes must share. Fails with kBadSetting if the options contradict data parallelism, with
+// kRankFailed if the processes differ or do not come together, and with the errors of sessions and devices.
 absl::Status TrainOnReplicas(Session& session, const SessionOptions& options, MakeReplica make, std::string facts = {});
 
 }  // namespace mge

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hands the id of a group of ranks from rank 0 to the other processes over TCP, where no MPI connects them.
 //
-// Protocol: rank 0 listens until all others have the id. Each other process connects, sends one request and reads one reply. Both
-// have a fixed size, and the integers the order of bytes of the machine: all processes run the same build. A request has the
-// token, the rank, and the facts of the training, which rank 0 compares with its own. Without a token, whoever reaches the port
-// can join: the store is for trusted networks, and for the seconds of a start.
+// Protocol: rank 0 listens until all others have the id. Each other process connects, sends one request and reads one reply.
+// Both have a fixed size, and the integers the order of bytes of the machine: all processes run the same build. A request has
+// the token, the rank, and the facts of the training, which rank 0 compares with its own. Without a token, whoever reaches the
+// port can join: the store is for trusted networks, and for the seconds of a start.
 #pragma once
 
 #include <chrono>
@@ -30,8 +30,9 @@ struct IdStoreOptions {
   std::chrono::nanoseconds timeout{0};
 };
 
-// Returns the id that rank 0 creates with `create`. Returns when all processes have it. Fails with kRankFailed, in all processes,
-// if one differs from rank 0, and names those that do not come within the timeout; with kBadSetting for a bad address.
+// Returns the id that rank 0 creates with `create`. Returns when all processes have it. Fails with kRankFailed, in all
+// processes, if one differs from rank 0, and names those that do not come within the timeout; with kBadSetting for a bad
+// address.
 absl::StatusOr<CollectiveId> ShareId(const IdStoreOptions& options,
                                      const std::function<absl::StatusOr<CollectiveId>()>& create);
 

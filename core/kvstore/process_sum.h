@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of arrays over the processes of a training.
 //
-// Algorithm: each process sums one part of the array. It receives that part from all others, adds in the order of the ranks, and
-// sends the result to all others. Each process sends and receives 2 (n - 1) / n times the bytes of the array, as in a ring, and all
-// have the same bits, again in each run. A header goes with each part, so that processes that compute different steps notice it.
+// Algorithm: each process sums one part of the array. It receives that part from all others, adds in the order of the ranks,
+// and sends the result to all others. Each process sends and receives 2 (n - 1) / n times the bytes of the array, as in a
+// ring, and all have the same bits, again in each run. A header goes with each part, so that processes that compute different
+// steps notice it.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ class ProcessSum {
   ProcessSum(std::shared_ptr<ProcessGroup> group, HostSum sum)
       : group_(std::move(group)), sum_(std::move(sum)), channel_(group_->NewChannel()) {}
 
-  // Replaces the elements of `array`, of a type that HostSum adds, by the sums over all processes. Fails with kRankFailed, also
-  // if a process is at another step or has another number of elements.
+  // Replaces the elements of `array`, of a type that HostSum adds, by the sums over all processes. Fails with kRankFailed,
+  // also if a process is at another step or has another number of elements.
   absl::Status AllReduce(Tensor& array, const ProcessStep& step, const GroupWait& wait);
 
  private:

@@ -14,8 +14,8 @@
 
 namespace mge {
 
-// Returns the place of this process in a data-parallel training, by the settings kvstore.type and collective.launcher. Fails with
-// kBadSetting.
+// Returns the place of this process in a data-parallel training, by the settings kvstore.type and collective.launcher. Fails
+// with kBadSetting.
 absl::StatusOr<Launch> LaunchOfTraining(const Runtime& runtime, const Snapshot& settings);
 
 // Returns the time that a process waits for the others: collective.timeout_seconds. Its default is longer until the first step
@@ -25,8 +25,8 @@ std::chrono::nanoseconds PatienceOf(const Snapshot& settings, bool first_step);
 // Returns facts of a model that all processes must share, as lines "name: value".
 absl::StatusOr<std::string> ModelFacts(const onnx::Model& model);
 
-// Returns the id of the group of devices whose backend connects the processes, without MPI: the setting collective.id, or what rank 0
-// creates and hands out over TCP (id_store.h). Fails with kBadSetting if the address or port of rank 0 is unknown.
+// Returns the id of the group of devices whose backend connects the processes, without MPI: the setting collective.id, or what
+// rank 0 creates and hands out over TCP (id_store.h). Fails with kBadSetting if the address or port of rank 0 is unknown.
 absl::StatusOr<CollectiveId> IdWithoutMpi(const Launch& launch, const Snapshot& settings, const Environment& environment,
                                           const std::string& facts,
                                           const std::function<absl::StatusOr<CollectiveId>()>& create);

@@ -40,9 +40,9 @@ class Transport {
   virtual void Leave(std::chrono::nanoseconds limit) = 0;
 };
 
-// Opens the first of these files and joins the processes. Returns when all have joined. Fails with kUnsupportedFeature if there is no
-// file, with kPluginRefused if it cannot be used, with kRankFailed if the processes do not join within the timeout or are not
-// `ranks`.
+// Opens the first of these files and joins the processes. Returns when all have joined. Fails with kUnsupportedFeature if
+// there is no file, with kPluginRefused if it cannot be used, with kRankFailed if the processes do not join within the timeout
+// or are not `ranks`.
 absl::StatusOr<std::shared_ptr<Transport>> JoinTransport(const std::vector<FoundPlugin>& found, uint32_t ranks,
                                                          std::chrono::nanoseconds timeout, const Logger& logger);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The store that hands the id of a group to its processes, with threads in their place: strangers, differences, limits of time.
+// The store that hands the id of a group to its processes, with threads in their place: strangers, differences, limits of
+// time.
 #include "core/kvstore/id_store.h"
 
 #include <arpa/inet.h>

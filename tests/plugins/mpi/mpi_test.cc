@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mge train on several processes that mpirun starts: the numbers of one process, and what happens if a process fails. The tests
-// skip where mpirun is missing.
+// mge train on several processes that mpirun starts: the numbers of one process, and what happens if a process fails. The
+// tests skip where mpirun is missing.
 #include <gmock/gmock.h>
 
 #include <chrono>
