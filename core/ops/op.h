@@ -248,8 +248,8 @@ struct OpDef {
   DeviationFn deviation = nullptr;
   NormalizeFn normalize = nullptr;
   GradientFn gradient = nullptr;  // null: the operator cannot be differentiated, or its outputs are not floating
-  // Bit i: no gradient reaches input i, which is a setting like the scales of Resize, although it is floating. Constants that
-  // only such inputs read are no parameters.
+  // Bit i: input i is a setting, like the scales of Resize, although it is floating. Constants that only settings read are no
+  // parameters. `gradient` may set a gradient of it nevertheless.
   uint32_t fixed_inputs = 0;
   // Not null: a function operator. The planner replaces a node by the body's, unless every device has a kernel for the node.
   // `infer` and `eval` may be InferByBody and EvalByBody (function_body.h).

@@ -10,8 +10,8 @@
 
 namespace mge {
 
-// Returns whether an initializer is a number that PyTorch's exporter has made of the code, such as the scale of an attention: a
-// floating tensor of one element with a name that no parameter has, such as "val_12". It is not trained.
+// Returns whether an initializer is a number that PyTorch's exporter has made of the code, such as the scale of an attention:
+// a tensor of one element with a name that no parameter has, such as "val_12". It is not trained.
 bool IsExportedNumber(const onnx::Model& model, ValueId initializer);
 
 // Returns texts for the user about what may differ from the model as it trains in PyTorch. `trained`: the parameters of its training

@@ -326,10 +326,10 @@ typedef struct mge_training_options {
   /* "cross_entropy" (default): softmax cross-entropy of scores [N,C,...] and class numbers [N,...]; labels that are no numbers
    * of classes, such as -1, do not count. The classes may be another dimension than the second: the labels lack it. If several
    * fit, it is the first of them. "token_cross_entropy": the classes are the last dimension. "binary_cross_entropy": of scores
-   * and probabilities. "kl_divergence": the relative entropy of probabilities [N,C,...] from scores, or from their logarithms, along
-   * the dimension of the model's Softmax or LogSoftmax, else the last one; the mean over all others. "mse", "mae": mean squared or
-   * absolute error. "huber": half the squared error up to huber_delta, and linear beyond. "output": the model computes its loss, so
-   * that there are no labels. */
+   * and probabilities. "kl_divergence": the relative entropy of probabilities [N,C,...] from scores, or from their
+   * logarithms, along the dimension of the model's Softmax or LogSoftmax, else the last one; the mean over all others. "mse",
+   * "mae": mean squared or absolute error. "huber": half the squared error up to huber_delta, and linear beyond. "output": the
+   * model computes its loss, so that there are no labels. */
   const char* loss;
   const char* loss_output;   /* the output that is compared with the labels, or is the loss; default: the first one */
   const char* labels_name;   /* the input of the labels, a name that the model does not use; default: "labels" */
@@ -384,7 +384,8 @@ static inline void mge_training_options_init(mge_training_options* options) {
   options->epsilon = 1e-8;
 }
 
-/* A learning rate that depends on how far a training is; `mge train --help` lists the kinds. mge_schedule_init sets the defaults. */
+/* A learning rate that depends on how far a training is; `mge train --help` lists the kinds. mge_schedule_init sets the
+ * defaults. */
 typedef struct mge_schedule {
   size_t struct_size;
   const char* name;     /* default: "constant" */
@@ -426,8 +427,8 @@ typedef struct mge_session_options {
   /* Not NULL: each run is a training step. It computes the loss of a batch and its gradients, and updates the parameters, which
    * stay in the session: every floating initializer with dimensions that the loss depends on. The inputs are those
    * of the model, then the labels (unless the model computes its loss), then "learning_rate", a float32 scalar. The outputs are
-   * the loss, then those of the model. Inputs in host memory of another floating or integer type are converted. Runs of the session
-   * follow one another. */
+   * the loss, then those of the model. Inputs in host memory of another floating or integer type are converted. Runs of the
+   * session follow one another. */
   const mge_training_options* training;
   /* Folder of the model's external data. NULL: the folder of the model's file; a model from memory or from a pipe has none. */
   const char* data_folder;
