@@ -26,7 +26,7 @@ void ReadNumbers(const Tensor& from, int64_t first, int64_t count, std::vector<f
   }
 }
 
-absl::Status Unusable(const Tensor& logits, std::string_view expected) {
+absl::Status UnusableLogits(const Tensor& logits, std::string_view expected) {
   return Fail(errors::kUnsupportedFeature, "the model's logits are not usable",
               {.what = fmt::format("they are {}{}, floating-point numbers {} are expected", DTypeName(logits.dtype()),
                                    ShapeText(logits.shape()), expected)});
@@ -37,7 +37,8 @@ absl::Status Unusable(const Tensor& logits, std::string_view expected) {
 absl::Status ReadLastLogits(const Tensor& from, std::vector<float>& out) {
   MGE_ASSIGN_OR_RETURN(const Tensor logits, ToHost(from));
   const int64_t vocabulary = logits.rank() > 0 ? logits.shape().back() : 0;
-  if (logits.elements() == 0 || !kFloating.Contains(logits.dtype())) return Unusable(logits, "[batch, tokens, vocabulary]");
+  if (logits.elements() == 0 || !kFloating.Contains(logits.dtype()))
+    return UnusableLogits(logits, "[batch, tokens, vocabulary]");
   ReadNumbers(logits, logits.elements() - vocabulary, vocabulary, out);
   return absl::OkStatus();
 }
@@ -47,7 +48,7 @@ absl::Status ReadLogitsOfRows(const Tensor& from, size_t rows, std::vector<std::
   const int64_t vocabulary = logits.rank() > 0 ? logits.shape().back() : 0;
   if (logits.elements() == 0 || !kFloating.Contains(logits.dtype()) ||
       logits.elements() != vocabulary * static_cast<int64_t>(rows)) {
-    return Unusable(logits, fmt::format("[{}, 1, vocabulary]", rows));
+    return UnusableLogits(logits, fmt::format("[{}, 1, vocabulary]", rows));
   }
   out.resize(rows);
   for (size_t b = 0; b < rows; ++b) ReadNumbers(logits, static_cast<int64_t>(b) * vocabulary, vocabulary, out[b]);
