@@ -177,6 +177,35 @@ def cpu_worker_threads(p):
     return f"threads of the process after asynchronous runs: {seen} for 1, 2 and 5"
 
 
+PRIORITIES = """
+import asyncio
+light, heavy = (mge.Session(name, device="cpu0", threads=1) for name in ("m.onnx", "heavy.onnx"))
+x, order = np.ones((8, 8), np.float32), []
+light.run(x), heavy.run(np.ones((1024, 1024), np.float32))
+
+async def one(i):
+    await light.run_async(x, priority=i)
+    order.append(i)
+
+async def all():
+    first = asyncio.ensure_future(heavy.run_async(np.ones((1024, 1024), np.float32), priority=100))
+    await asyncio.sleep(0)
+    await asyncio.gather(first, *[one(i) for i in (3, 1, 4, 2)])
+
+asyncio.run(all())
+tell(order=order)
+"""
+
+
+@check("MXNET_CPU_PRIORITY_NTHREADS", "order")
+def cpu_priority_order(p):
+    p.write("m.onnx", models.one("Relu", 8, 8))
+    p.write("heavy.onnx", models.dense(*[1024] * 12, rows=1024, between=""))  # about a second
+    order = p.python(PRIORITIES, MXNET_CPU_PRIORITY_NTHREADS=1).order
+    expect(order == [4, 3, 2, 1], f"order of the priorities 3, 1, 4 and 2 behind a long run: {order}")
+    return f"runs with the priorities 3, 1, 4 and 2 behind a long run end in the order {order}"
+
+
 @check("MXNET_CPU_PRIORITY_NTHREADS")
 def cpu_priority_threads(p):
     p.write("m.onnx", models.one("Relu", 8, 8))
