@@ -12,7 +12,7 @@ namespace mge {
 int64_t EstimatedBytes(const Value& value) {
   if (value.kind != ValueKind::kTensor || !value.type.has_rank) return 0;
   int64_t elements = 1;
-  for (int64_t size : value.type.dims) elements *= std::max<int64_t>(size, 1);
+  for (int64_t size : value.type.dims) elements *= size < 0 ? kUnknownSize : size;
   return elements * ElementBytes(value.type.dtype);
 }
 

@@ -8,7 +8,10 @@
 
 namespace mge {
 
-// Returns the bytes of a tensor. An unknown size, such as that of the batch, counts as 1; other values than tensors as nothing.
+// The number that stands for an unknown size, such as that of the batch.
+inline constexpr int64_t kUnknownSize = 16;
+
+// Returns the bytes of a tensor. An unknown size counts as kUnknownSize; other values than tensors as nothing.
 int64_t EstimatedBytes(const Value& value);
 
 // Returns the most bytes of results that are alive at the same time if the nodes run in their topological order. The

@@ -23,7 +23,6 @@ namespace {
 
 constexpr int64_t kMinBlock = 1024;  // bytes
 constexpr uint64_t kSeed = 2333;     // of the genetic search
-constexpr size_t kJudged = 8;        // plans that were bred whose peaks the caller computes
 
 // The places behind which the order is cut, ascending. The last block ends with the order.
 using Cuts = std::vector<size_t>;
@@ -245,7 +244,8 @@ class Search {
   Cuts Best() {
     Sort();
     if (!peak_of_) return population_[0].second;
-    for (size_t i = 0; i < std::min(population_.size(), kJudged); ++i) candidates_.push_back(population_[i].second);
+    const size_t survivors = o_.generations > 0 ? std::min(population_.size(), static_cast<size_t>(o_.population)) : 0;
+    for (size_t i = 0; i < survivors; ++i) candidates_.push_back(population_[i].second);
     const std::vector<int64_t> peaks = ForAll(candidates_, [&](const Cuts& cuts) { return peak_of_(AgainOf(cuts)); });
     return candidates_[static_cast<size_t>(std::ranges::min_element(peaks) - peaks.begin())];
   }

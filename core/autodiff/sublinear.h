@@ -32,7 +32,7 @@ struct SublinearPlan {
 using PeakOfPlan = std::function<int64_t(const std::vector<bool>& again)>;
 
 // Returns the best plan that the search finds, the same for any number of workers. `order` are the graph's nodes in the order of
-// their execution. The graph's types must be inferred; an unknown size, such as that of the batch, counts as 1. The search is guided
+// their execution. The graph's types must be inferred; an unknown size counts as kUnknownSize. The search is guided
 // by estimates; if `peak_of` is given, it chooses among the plans that were tried and the best ones that were bred.
 SublinearPlan PlanSublinearMemory(const Graph& graph, std::span<const NodeId> order, const SublinearOptions& options,
                                   const PeakOfPlan& peak_of = {});
