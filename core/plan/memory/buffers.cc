@@ -8,6 +8,7 @@
 #include "core/base/errors.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
+#include "core/plan/lanes.h"
 #include "core/plan/memory/memory_capacity.h"
 #include "core/plan/memory/share.h"
 #include "fmt/format.h"
