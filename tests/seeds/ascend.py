@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ascend GE's page of GE_USE_STATIC_MEMORY, and the two options with its meaning."""
 import models
-from product import expect
+from product import GPU, expect
 from table import check
 
-VIRTUAL = {"MGE_VIRTUAL_DEVICES": 1, "MGE_VIRTUAL_GPU": 1}
 OPS = ["Relu", "Softmax", "Tanh", "Softmax"]
 
 # Runs the models whose files are named, one after the other, twice. Tells the MiB that the device then lacks.
@@ -28,7 +27,7 @@ def held(p, what, settings="", mode=None):
     p.need("virtual")
     for name, rows in (("small.onnx", 256), ("large.onnx", 768), ("open.onnx", "N")):
         p.write(name, models.reduced(OPS, rows, 1024))
-    run = p.python(HELD, what, settings, GE_USE_STATIC_MEMORY=mode, **VIRTUAL)
+    run = p.python(HELD, what, settings, GE_USE_STATIC_MEMORY=mode, **GPU)
     half = len(run.results) // 2
     expect(run.results[:half] == run.results[half:], f"the second round has the results of the first one: {run.results}")
     return run.held
@@ -89,7 +88,7 @@ def concurrent(p):
     p.need("virtual")
     p.write("small.onnx", models.reduced(OPS, 64, 1024))
     p.write("large.onnx", models.reduced(OPS, 192, 1024))
-    seen = {mode: p.python(CONCURRENT, MGE_VIRTUAL_FAULT="kernel@1=hang", GE_USE_STATIC_MEMORY=mode, **VIRTUAL).second
+    seen = {mode: p.python(CONCURRENT, MGE_VIRTUAL_FAULT="kernel@1=hang", GE_USE_STATIC_MEMORY=mode, **GPU).second
             for mode in ("0", "2", "4")}
     expect(seen["0"] == "ran" and all("E0207" in seen[mode] for mode in ("2", "4")), f"{seen}")
     return "a run while another is in progress: E0207 with 2 and 4, which names the shared memory; runs with 0"
@@ -99,9 +98,9 @@ def conflict(p, name):
     p.need("virtual")
     p.write("small.onnx", models.reduced(OPS, 64, 1024))
     program = f"mge.Session('small.onnx', device='gpu0', settings={{'{name}': '0'}})"
-    refused = p.python(program, code=1, GE_USE_STATIC_MEMORY=2, **VIRTUAL)
+    refused = p.python(program, code=1, GE_USE_STATIC_MEMORY=2, **GPU)
     expect("E0202" in refused.err and "GE_USE_STATIC_MEMORY is 2" in refused.err, f"a conflict: {refused.err[-400:]}")
-    p.python(program.replace("'0'", "'2'"), GE_USE_STATIC_MEMORY=2, **VIRTUAL)
+    p.python(program.replace("'0'", "'2'"), GE_USE_STATIC_MEMORY=2, **GPU)
 
 
 def option(name):

@@ -33,6 +33,10 @@ def free(device=0):
     return mge.gpu_memory_info(device)[0]
 """
 
+MIB = 1 << 20
+VIRTUAL = {"MGE_VIRTUAL_DEVICES": 1}
+GPU = {**VIRTUAL, "MGE_VIRTUAL_GPU": 1}  # gpu0 is a GPU in software
+
 
 class Skip(Exception):
     """The check needs something that this build lacks."""

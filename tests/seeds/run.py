@@ -20,13 +20,15 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "sdk" / "python")]
 import ascend  # noqa: E402
 import contexts  # noqa: E402
 import megengine  # noqa: E402
+import megengine_eager  # noqa: E402
 import mxnet  # noqa: E402
+import mxnet_execution  # noqa: E402
 import mxnet_kvstore  # noqa: E402
 from product import Product, Skip  # noqa: E402
 from table import CHECKS, read_gaps  # noqa: E402
 
 NAMES = HERE.parent / "core" / "env" / "seed_names.txt"
-MODULES = (mxnet, mxnet_kvstore, contexts, megengine, ascend)  # in the order of the table
+MODULES = (mxnet, mxnet_execution, mxnet_kvstore, contexts, megengine, megengine_eager, ascend)  # in the order of the table
 WORKERS = 2
 
 
