@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/errors.h"
+#include "core/base/shape.h"
+#include "fmt/format.h"
+
 namespace mge {
 namespace {
 
@@ -58,6 +62,12 @@ std::vector<double> Without(const std::vector<double>& a, int64_t n, int64_t row
 }
 
 }  // namespace
+
+absl::Status CheckSquareMatrices(std::span<const int64_t> shape) {
+  const size_t r = shape.size();
+  if (r >= 2 && (shape[r - 1] == shape[r - 2] || shape[r - 1] < 0 || shape[r - 2] < 0)) return absl::OkStatus();
+  return Fail(errors::kInvalidNode, fmt::format("shape {} does not hold square matrices", ShapeText(shape)));
+}
 
 double Determinant(std::vector<double>& a, int64_t n) {
   double det = 1;

@@ -3,17 +3,25 @@
 
 #include "core/ops/families/determinant.h"
 #include "core/ops/op_helpers.h"
+#include "fmt/format.h"
 
 namespace mge::op_det_gradient {
 namespace {
 
 absl::Status Infer(InferContext& ctx) {
-  ctx.SetOutput(0, ctx.input(1));
+  const TensorType& x = ctx.input(1);
+  if (x.has_rank) MGE_RETURN_IF_ERROR(CheckSquareMatrices(x.dims));
+  ctx.SetOutput(0, x);
   return absl::OkStatus();
 }
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor &dy = ctx.input(0), &x = ctx.input(1);
+  MGE_RETURN_IF_ERROR(CheckSquareMatrices(x.shape()));
+  if (dy.shape() != Shape(x.shape().begin(), x.shape().end() - 2)) {
+    return Fail(errors::kInvalidNode, fmt::format("a gradient of shape {} does not fit matrices of shape {}",
+                                                  ShapeText(dy.shape()), ShapeText(x.shape())));
+  }
   MGE_ASSIGN_OR_RETURN(Tensor * dx, ctx.Output(0, x.dtype(), x.shape()));
   if (x.elements() == 0) return absl::OkStatus();
   const int64_t n = x.shape().back();

@@ -4,16 +4,9 @@
 #include "core/ops/families/determinant.h"
 #include "core/ops/gradient.h"
 #include "core/ops/infer_checks.h"
-#include "fmt/format.h"
 
 namespace mge::op_det {
 namespace {
-
-absl::Status CheckSquare(std::span<const int64_t> shape) {
-  size_t r = shape.size();
-  if (r >= 2 && (shape[r - 1] == shape[r - 2] || shape[r - 1] < 0 || shape[r - 2] < 0)) return absl::OkStatus();
-  return Fail(errors::kInvalidNode, fmt::format("shape {} does not hold square matrices", ShapeText(shape)));
-}
 
 absl::Status Infer(InferContext& ctx) {
   const TensorType& x = ctx.input(0);
@@ -21,14 +14,14 @@ absl::Status Infer(InferContext& ctx) {
     ctx.SetOutput(0, UnrankedType(x.dtype));
     return absl::OkStatus();
   }
-  MGE_RETURN_IF_ERROR(CheckSquare(x.dims));
+  MGE_RETURN_IF_ERROR(CheckSquareMatrices(x.dims));
   ctx.SetOutput(0, MakeType(x.dtype, Shape(x.dims.begin(), x.dims.end() - 2)));
   return absl::OkStatus();
 }
 
 absl::Status Eval(EvalContext& ctx) {
   const Tensor& x = ctx.input(0);
-  MGE_RETURN_IF_ERROR(CheckSquare(x.shape()));
+  MGE_RETURN_IF_ERROR(CheckSquareMatrices(x.shape()));
   int64_t n = x.shape().back();
   MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), Shape(x.shape().begin(), x.shape().end() - 2)));
   std::vector<double> matrix(static_cast<size_t>(n * n));
