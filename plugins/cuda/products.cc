@@ -30,7 +30,8 @@ struct Mode {
   uint64_t attributes;
   int32_t rank;  // before the kernels of plugins/gpu
 };
-constexpr uint64_t kOrdinary = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_DETERMINISTIC;
+constexpr uint64_t kOrdinary =
+    MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
 constexpr Mode kModes[] = {
     {"cuda.cublaslt", MGE_DTYPE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F, kOrdinary, -3},
     {"cuda.cublaslt.tf32", MGE_DTYPE_F32, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32,

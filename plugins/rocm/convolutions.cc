@@ -25,7 +25,8 @@ using gpu::Convolution;
 using gpu::Refusal;
 
 constexpr int32_t kBestRank = -100;  // before the kernels of plugins/gpu
-constexpr uint64_t kOrdinary = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_COMPILES;
+constexpr uint64_t kOrdinary =
+    MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_COMPILES | MGE_KERNEL_ALLOCATES;
 
 bool FindType(mge_dtype type, int* out) {
   switch (type) {

@@ -20,7 +20,8 @@ using gpu::ColumnMajorProduct;
 
 constexpr uint64_t kWorkspace = uint64_t{4} << 20;  // for products that are split along k; with less, others are chosen
 constexpr int32_t kRank = -3;                       // before the kernels of plugins/gpu
-constexpr uint64_t kOrdinary = MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_DETERMINISTIC;
+constexpr uint64_t kOrdinary =
+    MGE_KERNEL_CAPTURE_SAFE | MGE_KERNEL_READS_ARGS_FIRST | MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
 
 struct Types {
   mge_dtype type;
