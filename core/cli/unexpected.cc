@@ -40,8 +40,8 @@ void SayNoMemory() {
 // called in a signal handler.
 class StartingBackend {
  public:
-  // Finds the record of this thread, or the only one. Returns whether there is one.
-  bool Find() {
+  // Finds the record of this thread, or the only one if `any` is true. Returns whether there is one.
+  bool Find(bool any) {
     int found = 0;
     for (int fd = 3; fd < kFds; ++fd) {
       char path[] = "/proc/self/fd/000", target[32] = {};
@@ -56,7 +56,7 @@ class StartingBackend {
       ++found;
       if (std::atoi(text_) == gettid()) return true;
     }
-    return found == 1;
+    return any && found == 1;
   }
   std::string_view Name() const { return Line(3); }
   std::string_view Path() const { return Line(4); }
@@ -97,10 +97,11 @@ class StartingBackend {
   size_t size_ = 0;
 };
 
-// Says which backend a thread was starting when the process ended, and puts it into quarantine. Returns whether one was.
-bool SayWhatStarted() {
+// Says which backend a thread was starting when the process ended, and puts it into quarantine. Returns whether one was. `any`:
+// also if another thread was.
+bool SayWhatStarted(bool any) {
   StartingBackend backend;
-  if (!backend.Find()) return false;
+  if (!backend.Find(any)) return false;
   const bool kept = backend.Quarantine();
   const std::string_view parts[] = {"mge: error[E0503] backend '",
                                     backend.Name(),
@@ -120,16 +121,16 @@ bool SayWhatStarted() {
 
 bool leave_faults = false;
 
-// The exit handler: a backend may have called exit() in its start.
+// The exit handler: a backend may have called exit() in its start. A start that goes on in another thread is not the cause.
 void SayIfStarting() {
-  if (leave_faults || !SayWhatStarted()) return;
+  if (leave_faults || !SayWhatStarted(/*any=*/false)) return;
   std::fflush(nullptr);
   _exit(ExitCode(ErrorKind::kDevice));
 }
 
 // The handler of fault signals. A backend may have caused the fault, so it names the commands that find the backend.
 void SayWhereToLook(int) {
-  if (SayWhatStarted()) return;
+  if (SayWhatStarted(/*any=*/true)) return;
   constexpr char kText[] =
       "mge: a fault ended the process. `mge doctor` tests every backend in a child process and names a faulty one; "
       "`mge sdk test FILE` tests every kernel of a backend in child processes\n";
