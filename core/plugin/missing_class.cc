@@ -55,6 +55,9 @@ struct Devices::MissingClass {
 
   const std::vector<PluginFile>& files() const { return devices.backends_->files(); }
   bool Drives(const PluginFile& file) const { return absl::c_linear_search(file.classes, cls); }
+  bool IsTransport(const PluginFile& file) const {
+    return absl::c_any_of(devices.transports(), [&](const FoundPlugin& found) { return found.file.path == file.path; });
+  }
 
   // A backend that has too little memory to start may drive the class.
   /*nullable*/ const PluginFile* OutOfMemory() const {
@@ -120,7 +123,7 @@ struct Devices::MissingClass {
   void ExplainOtherFiles() {
     int unknown = 0;
     for (const PluginFile& file : files()) {
-      if (file.verdict == Verdict::kLoaded) continue;
+      if (file.verdict == Verdict::kLoaded || IsTransport(file)) continue;
       const bool nameless = file.classes.empty();
       if (nameless && unknown++ > 0) continue;
       if (!nameless && !any && !Drives(file)) continue;
