@@ -9,7 +9,7 @@
 namespace mge {
 
 // The number that stands for an unknown size, such as that of the batch.
-inline constexpr int64_t kUnknownSize = 16;
+inline constexpr int64_t kUnknownSize = 256;
 
 // Returns the bytes of a tensor. An unknown size counts as kUnknownSize; other values than tensors as nothing.
 int64_t EstimatedBytes(const Value& value);
