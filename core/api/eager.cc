@@ -94,7 +94,8 @@ absl::StatusOr<mge::OperatorRequest> RequestOf(const mge_eager_operator& op) {
 
 mge_status* mge_eager_create(mge_runtime* runtime, mge_eager** out) try {
   MGE_API_NEEDS({"runtime", runtime}, {"out", out});
-  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::EagerInterpreter> made, mge::EagerInterpreter::Create(runtime->runtime, mge::api::EagerWatch(*runtime)));
+  MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<mge::EagerInterpreter> made,
+                           mge::EagerInterpreter::Create(runtime->runtime, mge::api::EagerWatch(*runtime)));
   *out = new mge_eager{std::move(made)};
   return nullptr;
 }

@@ -92,7 +92,7 @@ struct mge_session {
   std::shared_ptr<mge::Profile> profile;                       // of the runtime; nullable
   std::vector<std::string> states = {};                        // the names of all states
   std::shared_ptr<const mge::api::TrainedModel> trained = {};  // of a session that trains; nullable
-  bool converts = false;  // inputs of other types, for a session that trains or evaluates
+  bool converts = false;  // whether it takes inputs of other element types, as one that trains or evaluates does
   std::vector<mge::api::DescribedValue> inputs = {}, outputs = {};
 };
 
@@ -177,8 +177,8 @@ absl::StatusOr<std::vector<Assignment>> Assignments(const char* const* list, siz
 struct TrainingRequest {
   TrainingOptions options;
   bool data_parallel = false;
-  std::string facts =
-      {};  // lines "name: value" that all processes of a training must share: version, options, and the caller's
+  // Lines "name: value" that all processes of a training must share: version, options, and the caller's.
+  std::string facts = {};
 };
 // Defined in training.cc. Fails with kApiMisuse.
 absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& given, const Snapshot& settings);

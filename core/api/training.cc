@@ -21,27 +21,28 @@ namespace mge::api {
 
 namespace {
 
-// Returns the version and the options as lines.
-std::string FactsOf(const TrainingOptions& o) {
-  std::string out = fmt::format("version of MGE: {}\n", mge_version());
-  auto add = [&](std::string_view name, const auto& value) { out += fmt::format("{}: {}\n", name, value); };
-  add("loss", o.loss);
-  add("loss_output", o.loss_output);
-  add("labels_name", o.labels_name);
-  add("optimizer", o.optimizer);
-  add("momentum", o.momentum);
-  add("beta1", o.beta1);
-  add("beta2", o.beta2);
-  add("epsilon", o.epsilon);
-  add("weight_decay", o.weight_decay);
-  add("on_nan", o.on_nan);
-  add("clip_value", o.clip_value);
-  add("accumulate", o.accumulate);
-  add("label_smoothing", o.label_smoothing);
-  add("clip_norm", o.clip_norm);
-  add("frozen", fmt::format("{}", fmt::join(o.frozen, " ")));
-  return out;
-}
+// Reads options, and keeps each as a line "name: value" for the comparison with other processes.
+class OptionReader {
+ public:
+  template <typename From, typename To>
+  void Take(std::string_view name, const From& from, To& to) {
+    to = static_cast<To>(from);
+    Keep(name, to);
+  }
+  // An empty text, or none, leaves the default.
+  void TakeText(std::string_view name, const char* text, std::string& to) {
+    if (text && *text) to = text;
+    Keep(name, to);
+  }
+  template <typename T>
+  void Keep(std::string_view name, const T& value) {
+    lines_ += fmt::format("{}: {}\n", name, value);
+  }
+  const std::string& lines() const { return lines_; }
+
+ private:
+  std::string lines_ = fmt::format("version of MGE: {}\n", mge_version());
+};
 
 }  // namespace
 
@@ -49,32 +50,34 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
   MGE_ASSIGN_OR_RETURN(const mge_training_options o, CopyOptions(&given, "mge_training_options"));
   TrainingRequest request;
   TrainingOptions& options = request.options;
-  auto set = [](const char* text, std::string& to) {
-    if (text && *text) to = text;
-  };
-  set(o.loss, options.loss);
-  set(o.loss_output, options.loss_output);
-  set(o.labels_name, options.labels_name);
-  set(o.optimizer, options.optimizer);
-  set(o.on_nan, options.on_nan);
-  options.momentum = o.momentum;
-  options.beta1 = o.beta1;
-  options.beta2 = o.beta2;
-  options.epsilon = o.epsilon;
-  options.weight_decay = o.weight_decay;
-  options.clip_norm = o.clip_norm;
-  options.clip_value = o.clip_value;
-  options.label_smoothing = o.label_smoothing;
-  options.accumulate = o.accumulate == 0 ? 1 : o.accumulate;
+  OptionReader reader;
+  reader.TakeText("loss", o.loss, options.loss);
+  reader.TakeText("loss_output", o.loss_output, options.loss_output);
+  reader.TakeText("labels_name", o.labels_name, options.labels_name);
+  reader.TakeText("optimizer", o.optimizer, options.optimizer);
+  reader.TakeText("on_nan", o.on_nan, options.on_nan);
+  reader.Take("momentum", o.momentum, options.momentum);
+  reader.Take("beta1", o.beta1, options.beta1);
+  reader.Take("beta2", o.beta2, options.beta2);
+  reader.Take("epsilon", o.epsilon, options.epsilon);
+  reader.Take("weight_decay", o.weight_decay, options.weight_decay);
+  reader.Take("clip_norm", o.clip_norm, options.clip_norm);
+  reader.Take("clip_value", o.clip_value, options.clip_value);
+  reader.Take("label_smoothing", o.label_smoothing, options.label_smoothing);
+  reader.Take("accumulate", o.accumulate == 0 ? 1 : o.accumulate, options.accumulate);
+  reader.Take("huber_delta", o.huber_delta == 0 ? 1 : o.huber_delta, options.huber_delta);
+  reader.Take("average_decay", o.average_decay, options.average_decay);
+  reader.Take("keep_gradients", o.keep_gradients, options.keep_gradients);
   for (size_t i = 0; i < o.frozen_count; ++i) options.frozen.emplace_back(o.frozen[i]);
+  reader.Keep("frozen", fmt::format("{}", fmt::join(options.frozen, " ")));
   options.class_weights.assign(o.class_weights, o.class_weights + o.class_weight_count);
-  options.huber_delta = o.huber_delta == 0 ? 1 : o.huber_delta;
+  reader.Keep("class_weights", fmt::format("{}", fmt::join(options.class_weights, " ")));
   for (size_t i = 0; i < o.group_count; ++i) {
     const mge_parameter_group& group = o.groups[i];
     options.groups.push_back({group.pattern ? group.pattern : "", group.rate, group.weight_decay});
+    const auto& added = options.groups.back();
+    reader.Keep("group", fmt::format("{} rate {} weight_decay {}", added.pattern, group.rate, group.weight_decay));
   }
-  options.average_decay = o.average_decay;
-  options.keep_gradients = o.keep_gradients != 0;
   options.mirror = settings.Get<kTrainMirror>();
   options.inplace_update = settings.Get<kTrainInplaceUpdate>();
   if (settings.Get<kTrainSublinear>()) {
@@ -85,7 +88,7 @@ absl::StatusOr<TrainingRequest> TrainingRequestOf(const mge_training_options& gi
                                          .workers = settings.Get<kSublinearWorkers>()};
   }
   request.data_parallel = o.data_parallel != 0;
-  request.facts = FactsOf(options) + (o.facts ? o.facts : "");
+  request.facts = reader.lines() + (o.facts ? o.facts : "");
   return request;
 }
 

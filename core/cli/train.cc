@@ -291,8 +291,9 @@ struct ProcessPlace {
 std::string FactsOf(const TrainOptions& o) {
   return fmt::format(
       "--epochs: {}\n--batch: {}\n--seed: {}\n--learning-rate: {}\n--schedule: {}\n--warmup: {}\n--step-factor: {}\n"
-      "--step-count: {}\n--resume: {}\n",
-      o.epochs, o.batch, o.seed, o.learning_rate, o.schedule, o.warmup, o.step_factor, o.step_count, o.resume);
+      "--step-count: {}\n--schedule-points: {}\n--resume: {}\n",
+      o.epochs, o.batch, o.seed, o.learning_rate, o.schedule, o.warmup, o.step_factor, o.step_count, o.lists.points,
+      o.resume);
 }
 
 int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOptions& o, Runtime& runtime) {
@@ -458,8 +459,7 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--loss", t.loss, LossesText()).OneOf(losses);
   app.Add("--class-weights", o->lists.class_weights,
           "Numbers with commas: the weight of each class of a cross-entropy; of binary_cross_entropy, that of the label 1, "
-          "for all "
-          "or for each element of the last dimension")
+          "for all or for each element of the last dimension")
       .ValueName("LIST");
   app.Add("--huber-delta", t.huber_delta, fmt::format("The error at which {} becomes linear", LossNames("huber_delta")))
       .Between(1e-30, 1e30);

@@ -46,8 +46,8 @@ struct TrainingOptions {
   double average_decay = 0;     // in [0, 1): mge_training_options::average_decay; 0: no averages
   bool keep_gradients = false;  // the states NAME.gradient
   double clip_norm = 0;         // limit of the Euclidean norm of all gradients together; 0: no limit
-  std::vector<std::string> frozen =
-      {};                       // initializers that keep their values: names, in which * and ? stand for any text or letter
+  // Initializers that keep their values: names, in which * and ? stand for any text or letter.
+  std::vector<std::string> frozen = {};
   bool mirror = false;          // GradientOptions::mirror
   bool inplace_update = false;  // the setting train.inplace_update
   // GradientOptions::sublinear

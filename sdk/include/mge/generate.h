@@ -127,9 +127,9 @@ typedef struct mge_batch_options {
   const char* const* settings; /* dynamic settings for its session only, as "NAME=VALUE" */
   size_t setting_count;
   int64_t max_length; /* most tokens of each sequence, the prompt included; 0: what the folder says */
-  uint64_t
-      cache_bytes; /* most memory of the caches of all sequences; 0: no limit but that of the device. While sequences join or leave,
-                         * caches are copied and need twice as much. */
+  /* Most memory of the caches of all sequences; 0: no limit but that of the device. While sequences join or leave, caches are
+   * copied and need twice as much. */
+  uint64_t cache_bytes;
 } mge_batch_options;
 static inline void mge_batch_options_init(mge_batch_options* options) { MGE_CLEAR_(options); }
 

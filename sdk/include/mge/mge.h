@@ -362,7 +362,7 @@ typedef struct mge_training_options {
   /* Lines "name: value" that must be equal in all processes of a training, such as "seed: 7", beside the model and these options.
    * If a line differs, the creation of the session fails with E0102, which names it. NULL, the default: none */
   const char* facts;
-  /* Of a cross-entropy: the weight of each class, whose mean is weighted. Of "binary_cross_entropy": factors of the part of the
+  /* For a cross-entropy, the weight of each class, whose mean is weighted. For "binary_cross_entropy", factors of the part of the
    * label 1, one for all or one for each element of the last dimension. NULL: 1. */
   const double* class_weights;
   size_t class_weight_count;
@@ -373,8 +373,8 @@ typedef struct mge_training_options {
   /* In [0, 1). Above 0: the states "NAME.average" follow the parameters, average = average_decay * average + (1 - average_decay)
    * * parameter after each update. Evaluations and saved models use them in place of the parameters. Default: 0 */
   double average_decay;
-  int32_t
-      keep_gradients; /* 1: the state "NAME.gradient" of each parameter has the gradient of the last update, not clipped */
+  /* 1: the state "NAME.gradient" of each parameter has the gradient of the last update, not clipped */
+  int32_t keep_gradients;
   int32_t reserved2;
 } mge_training_options;
 static inline void mge_training_options_init(mge_training_options* options) {

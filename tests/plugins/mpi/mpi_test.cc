@@ -20,7 +20,7 @@ const std::string kDigits = MGE_SOURCE_DIR "/packaging/digits/";
 const std::string kData = " --input image=" + kDigits + "digits_images.npy --input labels=" + kDigits + "digits_labels.npy";
 const std::string kTrain = "train " + kDigits + "digits.onnx" + kData + " --data-parallel ";
 
-// As root, on fewer cores than processes, and in containers. TOOL is the command.
+// Lets mpirun start processes as root, on fewer cores than processes, and in containers. TOOL is the command.
 constexpr char kExports[] =
     "unset MGE_DEFAULT_DEVICE; export TOOL=" MGE_BINARY_DIR
     "/bin/mge OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 "
@@ -98,11 +98,20 @@ TEST_F(Mpi, LeavesOtherCommandsAlone) {
 }
 
 TEST_F(Mpi, NamesAnOptionThatDiffersBeforeTheFirstStep) {
-  const Outcome o = Shell("mpirun -n 1 $TOOL " + kTrain + "--device cpu0 --batch 8 -o out.onnx : -n 1 $TOOL " + kTrain +
-                          "--device cpu0 --batch 16 -o out.onnx");
-  EXPECT_EQ(o.code, 1) << o.err;
-  EXPECT_THAT(o.err, AllOf(HasSubstr("'--batch' is '8' in rank 0 of 2"), HasSubstr("'16' in rank 1 of 2")));
-  EXPECT_EQ(Read("out.onnx"), "");
+  const struct {
+    const char *first, *second, *text;
+  } rows[] = {{"--batch 8", "--batch 16", "'--batch' is '8' in rank 0 of 2"},
+              {"", "--class-weights 1,1,1,1,1,1,1,1,1,2", "'class_weights' is '' in rank 0 of 2"},
+              {"--group '*:rate=2'", "--group '*:rate=3'", "'group' is '* rate 2 "},
+              {"--schedule table --schedule-points 0:1,1:0.5", "--schedule table --schedule-points 0:1,1:0.1",
+               "'--schedule-points' is '0:1,1:0.5'"}};
+  for (const auto& row : rows) {
+    const std::string run = "$TOOL " + kTrain + "--device cpu0 -o out.onnx ";
+    const Outcome o = Shell("mpirun -n 1 " + run + row.first + " : -n 1 " + run + row.second);
+    EXPECT_EQ(o.code, 1) << o.err;
+    EXPECT_THAT(o.err, AllOf(HasSubstr(row.text), HasSubstr("in rank 1 of 2"))) << row.second;
+    EXPECT_EQ(Read("out.onnx"), "");
+  }
 }
 
 TEST_F(Mpi, NamesAModelThatDiffersBeforeTheFirstStep) {
