@@ -56,3 +56,7 @@ endforeach()
 # The long form: every mutant. The normal test tries a few of them.
 add_test(NAME core/conform/mutants COMMAND test_core_conform --gtest_also_run_disabled_tests --gtest_filter=*DISABLED_*)
 set_tests_properties(core/conform/mutants PROPERTIES LABELS long TIMEOUT 900)
+# The long form: the whole kit on every backend, and more rounds over a driver with noise.
+add_test(NAME core/conform/backends
+         COMMAND test_core_conform --gtest_filter=Conform.PassesTheBackendsOfThisProject:Mutants.ARightBackendOverANoisyDriver*)
+set_tests_properties(core/conform/backends PROPERTIES LABELS long TIMEOUT 900 ENVIRONMENT MGE_TEST_WHOLE_KIT=1)
