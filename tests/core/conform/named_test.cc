@@ -123,8 +123,8 @@ TEST(Named, StrategiesThatReturnAnIndexTwiceOrAnotherOrderEachTime) {
 }
 
 TEST(Named, KernelsThatLoseLargeIntegersAndElements) {
-  IsNamed("adds_in_32_bits", "Add", "kernel.numerics");
-  IsNamed("adds_in_double", "Add", "kernel.numerics");
+  IsNamed("adds_in_32_bits", "Add", "kernel.numerics", 0, false);
+  IsNamed("adds_in_double", "Add", "kernel.numerics", 0, false);
   IsNamed("blocks_of_16_bits", "kernel.long_tensor", "kernel.long_tensor");
 }
 
