@@ -51,7 +51,9 @@ for example in "$tree"/share/mge/sdk/examples/*/; do
     cat "$work/example.log"
     fail "example $name"
   fi
-  clean mge sdk test --quick "$work/$name/mge_example_$name.so" >"$work/kit.log" 2>&1 ||
+  part=(--quick)
+  if [[ $name == layouts ]]; then part=(--only GlobalAveragePool); fi # it has no kernel of the quick form
+  clean mge sdk test "${part[@]}" "$work/$name/mge_example_$name.so" >"$work/kit.log" 2>&1 ||
     { cat "$work/kit.log"; fail "the conformance kit on example $name"; }
   clean MGE_PLUGIN_PATH="$work/$name" mge devices | grep -q "example_${name}0" || fail "mge devices does not list example $name"
 done
