@@ -68,9 +68,10 @@ TEST(ApplicationAbi, TheDerivedListHasStructsConstantsAndFunctions) {
   EXPECT_TRUE(functions.count("const char* mge_version(void)"));
 }
 
-// Attributes and files travel in arrays that carry their size.
+// Attributes and files travel in arrays that carry their size. Groups of parameters and tokens of batches never grow.
 TEST(ApplicationAbi, StructsBeginWithTheirSize) {
-  ExpectSizes(ApplicationAbi(), {"mge_text", "mge_context", "mge_context_text", "mge_attribute", "mge_model_file"});
+  ExpectSizes(ApplicationAbi(), {"mge_text", "mge_context", "mge_context_text", "mge_attribute", "mge_model_file",
+                                 "mge_parameter_group", "mge_batch_token"});
 }
 
 TEST(PluginAbi, TheDerivedListHasStructsAndEveryKindOfConstant) {
@@ -88,9 +89,9 @@ TEST(PluginAbi, TheDerivedListHasStructsAndEveryKindOfConstant) {
   }
 }
 
-// Texts, slots, pairs and the ELF section never grow.
+// Texts, slots, pairs, messages of a transport and the ELF section never grow.
 TEST(PluginAbi, StructsBeginWithTheirSize) {
-  ExpectSizes(PluginAbi(), {"mge_text", "mge_slot", "mge_in_place", "mge_note_section"});
+  ExpectSizes(PluginAbi(), {"mge_text", "mge_slot", "mge_in_place", "mge_message", "mge_note_section"});
 }
 
 // Runs a command. Returns the lines that it prints.

@@ -170,6 +170,16 @@ class OptionStructs : public testing::Test {
       mge_generator_release(made);
       return status;
     });
+    Add<mge_batch_options>(rows, "mge_batch_options", [this](mge_batch_options* o) {
+      mge_batch* made = nullptr;
+      mge_status* status = mge_batch_load(runtime_, folder_.c_str(), o, &made);
+      mge_batch_release(made);
+      return status;
+    });
+    Add<mge_schedule>(rows, "mge_schedule", [](mge_schedule* o) {
+      double rate = 0;
+      return mge_schedule_rate(o, 0.5, &rate);
+    });
     Add<mge_generator_facts>(rows, "mge_generator_facts",
                              [this](mge_generator_facts* o) { return mge_generator_describe(generator_, o); });
     Add<mge_sampling>(rows, "mge_sampling", [this](mge_sampling* o) {

@@ -126,7 +126,7 @@ TEST_F(GenerateText, NamesWhatIsWrong) {
     return Mge("generate decoder --prompt a").err;
   };
   EXPECT_THAT(error("ByteFallback", "Mirror"),
-              AllOf(HasSubstr("a decoder 'Mirror'"), HasSubstr("decoder.decoders[0]"), HasSubstr("--ids")));
+              AllOf(HasSubstr("a decoder 'Mirror'"), HasSubstr("decoder.decoders[0]"), HasSubstr("give token ids")));
   EXPECT_THAT(error("\"vocab\": {", "\"vocab\": {\"b\": -1, "), HasSubstr("whole number"));
   EXPECT_THAT(error("{", ""), HasSubstr("describes no tokenizer"));
   std::filesystem::remove(Path("decoder/tokenizer.json"));

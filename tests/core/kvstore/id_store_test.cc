@@ -167,7 +167,9 @@ TEST(ReadIdRequest, AcceptsNothingButRequestsOfTheGroup) {
     IdRequest noise = good;
     auto* bytes = reinterpret_cast<unsigned char*>(&noise);
     for (int k = 0; k < 4; ++k) bytes[random() % sizeof(noise)] = static_cast<unsigned char>(random());
-    if (accepts(noise)) EXPECT_TRUE(read.rank > 0 && read.rank < 3);
+    if (accepts(noise)) {
+      EXPECT_TRUE(read.rank > 0 && read.rank < 3);
+    }
   }
 }
 

@@ -61,7 +61,9 @@ void ExpectSumsOfOneProcess(uint32_t ranks, int64_t count) {
       Tensor array = Numbers<T>(count, group->rank());
       const absl::Status status = over.AllReduce(array, {step, 8}, {"the sum", kLong});
       ASSERT_TRUE(status.ok()) << FormatError(status);
-      if (count > 0) EXPECT_EQ(std::memcmp(array.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0);
+      if (count > 0) {
+        EXPECT_EQ(std::memcmp(array.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0);
+      }
     }
   });
 }

@@ -119,7 +119,7 @@ struct Variable {
 
 // Returns a model of the zoo, whose floats are float16 if `half`.
 onnx::Model ZooModel(const cli::Architecture& architecture, bool half) {
-  const auto bytes = std::make_shared<const std::string>(architecture.write(1, 1));
+  const auto bytes = std::make_shared<const std::string>(architecture.write({}));
   onnx::Model model = *onnx::ReadModelBytes(AsBytes(*bytes), bytes);
   for (ValueId id = 0; half && id < model.graph.value_count(); ++id) {
     Value& value = model.graph.value(id);

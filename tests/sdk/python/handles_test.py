@@ -51,6 +51,8 @@ CLASSES = {
     mge.Trainer: (lambda: closed(mge.Trainer(MODEL)), {
         **SESSION_CALLS, "step": lambda t: t.step(image=IMAGE, labels=np.array([1]), learning_rate=0.1),
         "evaluate": lambda t: t.evaluate(image=IMAGE, labels=np.array([1])), "evaluation": lambda t: t.evaluation,
+        "fit": lambda t: t.fit([{"image": IMAGE, "labels": np.array([1])}], learning_rate=0.1), "part": lambda t: t.part(4),
+        "steps_done": lambda t: t.steps_done, "gradients": lambda t: t.gradients,
         "parameters": lambda t: t.parameters, "save": lambda t: t.save("/tmp/x.onnx"),
         "save_checkpoint": lambda t: t.save_checkpoint("/tmp/x.ckpt"),
         "load_checkpoint": lambda t: t.load_checkpoint("/tmp/x.ckpt")}),

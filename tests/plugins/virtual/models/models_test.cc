@@ -63,7 +63,7 @@ std::vector<double> NumbersOf(const Tensor& t) {
 }
 
 absl::StatusOr<onnx::Model> ReadZoo(const cli::Architecture& architecture) {
-  auto bytes = std::make_shared<std::string>(architecture.write(1, 1));
+  auto bytes = std::make_shared<std::string>(architecture.write({}));
   return onnx::ReadModelBytes({reinterpret_cast<const std::byte*>(bytes->data()), bytes->size()}, bytes);
 }
 

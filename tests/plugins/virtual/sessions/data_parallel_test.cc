@@ -313,7 +313,7 @@ TEST(Replicas, RefuseBatchesAndOptionsThatDoNotFit) {
   EXPECT_THAT(refused("virtual0,virtual7"), HasSubstr("virtual7"));
   EXPECT_THAT(refused("virtual0,virtual0"), HasSubstr("device virtual0 is named twice"));
   EXPECT_THAT(refused("virtual0,virtual1", {{"collective.ranks", "2"}, {"collective.id", std::string(256, '0')}}),
-              HasSubstr("collective.ranks"));
+              HasSubstr("the id of the group is not one of this backend"));
 }
 
 // Errors of one replica end the step of all, soon, and name the replica.
