@@ -199,10 +199,10 @@ inline constexpr Setting<bool> kDebugExternalAllocations = {
     .default_value = false,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Logs memory that others than MGE's plans take. Each block of host memory that a backend, or an engine inside of it "
-        "such as TensorRT, asks MGE for, with its size, alignment and address; the backends cuda and rocm also log the device "
-        "memory that cuDNN, NCCL, rocBLAS, MIOpen and RCCL take when their handles and communicators are created. cpu and "
-        "virtual take none. Blocks that are freed are not logged.",
+        "Logs memory that others than MGE's plans take. Each block of host memory that a backend, or an engine inside of "
+        "it such as TensorRT, asks MGE for, with its size, alignment and address; the backends cuda and rocm also log the "
+        "device memory that cuDNN, NCCL, rocBLAS, MIOpen and RCCL take when their handles and communicators are created. "
+        "cpu and virtual take none. Blocks that are freed are not logged.",
     .aliases = "MGB_LOG_TRT_MEM_ALLOC",
 };
 inline constexpr Setting<bool> kDebugCollectives = {

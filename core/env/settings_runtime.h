@@ -156,9 +156,9 @@ inline constexpr Setting<bool> kLogStorageFallback = {
     .default_value = true,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Warns, each message once per runtime, that a sparse tensor was made dense. If it is set to true, warns also that an "
-        "operator runs on another device than the first one, by the reference evaluator or on a converted layout; else such "
-        "messages have the level info.",
+        "Warns, each message once per runtime, that a sparse tensor was made dense. If it is set to true, warns also that "
+        "an operator runs on another device than the first one, by the reference evaluator or on a converted layout; else "
+        "such messages have the level info.",
     .aliases = "MXNET_STORAGE_FALLBACK_LOG_VERBOSE",
     .unset = "true, for operators at the level info",
 };

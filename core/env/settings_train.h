@@ -100,8 +100,9 @@ inline constexpr Setting<bool> kTrainMirror = {
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Computes the results of cheap nodes of a model again for its gradients, instead of keeping them: elementwise nodes, "
-        "those that only move elements, normalizations, softmax and pools. Results of products and convolutions are kept.",
+        "Computes the results of cheap nodes of a model again for its gradients, instead of keeping them: elementwise "
+        "nodes, those that only move elements, normalizations, softmax and pools. Results of products and convolutions "
+        "are kept.",
     .aliases = "MXNET_BACKWARD_DO_MIRROR",
 };
 inline constexpr Setting<bool> kTrainInplaceUpdate = {
@@ -350,8 +351,8 @@ inline constexpr Setting<bool> kKvstoreP2p = {
     .default_value = true,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Allows plans to copy directly between GPUs. If false, they copy through host memory, and the host sums the gradients "
-        "of data-parallel GPUs in place of the backend's collectives, such as NCCL.",
+        "Allows plans to copy directly between GPUs. If false, they copy through host memory, and the host sums the "
+        "gradients of data-parallel GPUs in place of the backend's collectives, such as NCCL.",
     .aliases = "MXNET_ENABLE_GPU_P2P",
 };
 
