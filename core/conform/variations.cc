@@ -41,7 +41,7 @@ std::vector<std::string> Lists() {
   return out;
 }
 
-std::vector<std::string> ValuesOf(const Attr& attr) {
+std::vector<std::string> AttributeValues(const Attr& attr) {
   switch (attr.type) {
     case AttrType::kInt: return {"0", "1", "2", "3", "-1", "-2"};
     case AttrType::kFloat: return {"0.5", "2.5", "-0.75"};
@@ -138,7 +138,7 @@ class Variations {
   }
   void VaryAttribute(const CaseSpec& base, const Case& made, const Attr& attr) {
     const bool axis = attr.name == "axes" || attr.name.ends_with("axis");
-    std::vector<std::string> values = ValuesOf(attr);
+    std::vector<std::string> values = AttributeValues(attr);
     if (!axis && attr.type != AttrType::kFloat) std::erase_if(values, [](auto& v) { return v.find('-') != v.npos; });
     VaryValue(base, made, values, axis, [&](CaseSpec& spec, const std::string& value) {
       std::erase_if(spec.attributes, [&](const auto& a) {

@@ -40,7 +40,7 @@ bool SharesMemory(const Tensor& a, const Tensor& b) {
   return a.owner() && b.owner() && !a.owner().owner_before(b.owner()) && !b.owner().owner_before(a.owner());
 }
 
-std::vector<Operand> OperandsOf(const EagerCall& call) {
+std::vector<Operand> OperandsOfCall(const EagerCall& call) {
   std::vector<Operand> operands(call.inputs.size());
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!call.inputs[i]) continue;
@@ -151,7 +151,7 @@ bool EagerInterpreter::IsForHost(EagerCall& call) {
     std::lock_guard lock(store_->mutex);
     if (!std::ranges::all_of(call.inputs, [](const auto& x) { return !x || x->on_host(); })) return false;
   }
-  return call.op->IsHostComputable(OperandsOf(call));
+  return call.op->IsHostComputable(OperandsOfCall(call));
 }
 
 absl::Status EagerInterpreter::RunOnHost(EagerCall& call) {
@@ -170,7 +170,7 @@ absl::Status EagerInterpreter::RunOnHost(EagerCall& call) {
 }
 
 absl::Status EagerInterpreter::Resolve(EagerCall& call) {
-  const std::vector<Operand> operands = OperandsOf(call);
+  const std::vector<Operand> operands = OperandsOfCall(call);
   absl::StatusOr<std::shared_ptr<EagerOperator>> op = cache_.Find(*call.request, call.place->spec, operands, *call.settings);
   if (!op.ok()) return RefusedCall(op.status(), call.request->op, operands);
   call.op = *std::move(op);

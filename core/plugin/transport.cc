@@ -99,7 +99,7 @@ class PluginTransport final : public Transport {
   std::string library_;
 };
 
-absl::Status Refused(const PluginFile& file) {
+absl::Status RefusedTransport(const PluginFile& file) {
   return Fail(errors::kPluginRefused, fmt::format("the transport '{}' cannot be used", file.path),
               {.what = file.reason, .fix = file.fix});
 }
@@ -110,12 +110,12 @@ absl::StatusOr<const mge_transport*> OpenTransport(const FoundPlugin& found) {
   std::string thrown;
   const boost::dll::shared_library library = OpenLibraryFile(file, thrown);
   if (!thrown.empty()) CheckThrown(file, thrown);
-  if (!thrown.empty() || !library.is_loaded()) return Refused(file);
+  if (!thrown.empty() || !library.is_loaded()) return RefusedTransport(file);
   // The library stays open: threads of MPI may outlive their last use.
   (void)dlopen(file.path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
   auto refuse = [&](VerdictCode code, std::string why) {
     SetVerdict(file, Verdict::kRefused, code, std::move(why), "build it again with the SDK of this host");
-    return Refused(file);
+    return RefusedTransport(file);
   };
   if (IdentityOf(file.path) != found.identity)
     return refuse(VerdictCode::kUnreadable, "it has changed since it was checked");

@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Pattern>> Regex(std::string_view expression) {
   UParseError place = {};
   const std::unique_ptr<UText, CloseText> input(
       utext_openUTF8(nullptr, translated.data(), static_cast<int64_t>(translated.size()), &error));
-  // As in Oniguruma, ^ and $ match at each line, and a line ends with \n only.
+  // The signs ^ and $ match at each line, and a line ends with \n only, as in Oniguruma.
   URegularExpression* regex = uregex_openUText(input.get(), UREGEX_MULTILINE | UREGEX_UNIX_LINES, &place, &error);
   if (regex) uregex_setTimeLimit(regex, kTimeLimit, &error);
   std::unique_ptr<Pattern> out(regex ? new RegexPattern(regex) : nullptr);

@@ -75,7 +75,7 @@ std::vector<std::string> MergedWeights(const onnx::Model& model, std::span<const
   return out;
 }
 
-// What the convolutions and BatchNormalizations of a model tell about the mode in which it was exported.
+// Signs in the convolutions and BatchNormalizations of a model of the mode in which it was exported.
 struct Mode {
   std::vector<std::string> folded;  // weights of convolutions with a bias that folding has named
   int fixed = 0;                    // BatchNormalizations without training_mode

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What exporters of PyTorch do to a model that changes how it trains. sdk/python/README.md has the recipe for users.
+// Finds changes by exporters of PyTorch that make a model train in another way. sdk/python/README.md has the recipe for users.
 #pragma once
 
 #include <span>

@@ -13,14 +13,14 @@ Result CudnnDevice::Open(gpu::Device& device) {
   result_ = library_.Load();
   if (!result_.ok()) return result_;
   return result_ = gpu::CreateExternal(device, "cudnnCreate", [&]() -> Result {
-    if (Result r = library_.ResultOf(library_.create(&handle_), "cudnnCreate"); !r.ok()) return r;
-    properties_ = std::make_unique<Descriptor>(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
-    properties_->Set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle_).Finalize();
-    key_ = "cudnn " + std::to_string(library_.version()) + " " +
-           properties_->GetText(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION) + " driver " +
-           std::to_string(gpu::TheDriver().version) + " ";
-    return properties_->result();
-  });
+           if (Result r = library_.ResultOf(library_.create(&handle_), "cudnnCreate"); !r.ok()) return r;
+           properties_ = std::make_unique<Descriptor>(library_, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR);
+           properties_->Set(CUDNN_ATTR_DEVICEPROP_HANDLE, handle_).Finalize();
+           key_ = "cudnn " + std::to_string(library_.version()) + " " +
+                  properties_->GetText(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION) + " driver " +
+                  std::to_string(gpu::TheDriver().version) + " ";
+           return properties_->result();
+         });
 }
 
 Result CudnnDevice::Read(gpu::Device& device, const std::vector<ExecutionPlan>& plans, Plans* out) {

@@ -88,10 +88,10 @@ Result MiopenDevice::Open(gpu::Device& device) {
   result_ = library_.Load();
   if (!result_.ok()) return result_;
   return result_ = gpu::CreateExternal(device, "miopenCreate", [&] {
-    Result r = library_.ResultOf(library_.create(&handle_), "miopenCreate");
-    if (!r.ok()) handle_ = nullptr;
-    return r;
-  });
+           Result r = library_.ResultOf(library_.create(&handle_), "miopenCreate");
+           if (!r.ok()) handle_ = nullptr;
+           return r;
+         });
 }
 
 Result MiopenDevice::Ask(const MiopenShape& shape, bool deterministic, std::vector<MiopenSolution>* solutions) {

@@ -44,13 +44,13 @@ Result RocblasHandle::Open(gpu::Device& device) {
   result_ = library_.Load();
   if (!result_.ok()) return result_;
   return result_ = gpu::CreateExternal(device, "rocblas_create_handle", [&]() -> Result {
-    if (Result r = library_.ResultOf(library_.create(&handle_), "rocblas_create_handle"); !r.ok()) {
-      handle_ = nullptr;
-      return r;
-    }
-    // Sums by atomic operations have no fixed order.
-    return library_.ResultOf(library_.set_atomics(handle_, kRocblasNoAtomics), "rocblas_set_atomics_mode");
-  });
+           if (Result r = library_.ResultOf(library_.create(&handle_), "rocblas_create_handle"); !r.ok()) {
+             handle_ = nullptr;
+             return r;
+           }
+           // Sums by atomic operations have no fixed order.
+           return library_.ResultOf(library_.set_atomics(handle_, kRocblasNoAtomics), "rocblas_set_atomics_mode");
+         });
 }
 
 void RocblasHandle::Close(gpu::Device& device) {

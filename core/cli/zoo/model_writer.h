@@ -21,7 +21,7 @@ struct AttributeRow {
 // Element types, as a TensorProto.DataType.
 enum ElementType : int32_t { kFloat32 = 1, kInt64 = 7, kFloat16 = 10, kBFloat16 = 16 };
 
-// What a user chooses of a model.
+// The choices of a user for a model.
 struct ModelRequest {
   uint64_t seed = 1;            // of the weights
   int64_t batch = 1;            // size of the batch dimension
