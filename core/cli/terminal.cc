@@ -29,6 +29,8 @@ std::string_view Variable(std::string_view name) {
 bool IsColored(std::FILE* file) {
   if (coloring != Coloring::kAuto) return coloring == Coloring::kAlways;
   if (!Variable("NO_COLOR").empty() || Variable("TERM") == "dumb") return false;
+  // mpirun gives each process a terminal, wherever its own output goes.
+  if (!Variable("OMPI_COMM_WORLD_SIZE").empty()) return false;
   return isatty(fileno(file)) != 0;
 }
 

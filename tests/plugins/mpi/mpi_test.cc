@@ -68,6 +68,7 @@ TEST_F(Mpi, SaysItsPlaceOncePerProcess) {
   ASSERT_EQ(o.code, 0) << o.err;
   EXPECT_THAT(o.err, AllOf(HasSubstr("rank 0 of 2 by mpirun on host"), HasSubstr("rank 1 of 2 by mpirun on host"),
                            HasSubstr("over 2 processes by Open MPI")));
+  EXPECT_THAT(o.out, Not(HasSubstr("\x1b"))) << "colours in a pipe";
 }
 
 TEST_F(Mpi, GivesReplicasOfSeveralProcessesAndDevicesTheirPart) {
