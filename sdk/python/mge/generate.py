@@ -191,6 +191,8 @@ class Generator(Closable):
 
     def encode(self, prompt: str, *, add_special_tokens: bool = True) -> list[int]:
         """Returns the tokens of a text."""
+        if not isinstance(prompt, str):
+            raise UsageError("the prompt is not a text; for token ids, use append(ids) and tokens(max_tokens)")
         return list(self.tokenizer.encode(prompt, add_special_tokens=add_special_tokens).ids)
 
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:

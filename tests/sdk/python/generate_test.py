@@ -123,6 +123,8 @@ class Generation(unittest.TestCase):
             self.generator.append([1] * 65)
         with self.assertRaises(mge.UsageError):
             self.generator.rewind(-1)
+        with self.assertRaisesRegex(mge.UsageError, "append"):
+            next(self.generator.generate([1, 2]))
         self.generator.append([1])
         control = mge.RunControl()
         control.cancel()
