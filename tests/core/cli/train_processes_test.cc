@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // mge train in several processes without MPI: devices with collectives of their own meet over TCP.
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 
 #include "nlohmann/json.hpp"
 #include "tests/support/command.h"
+#include "tests/support/free_port.h"
 
 namespace mge {
 namespace {
@@ -19,19 +17,6 @@ const std::string kFolder = MGE_SOURCE_DIR "/packaging/digits/";
 const std::string kTraining = "train " + kFolder + "digits.onnx --input image=" + kFolder +
                               "digits_images.npy --input labels=" + kFolder +
                               "digits_labels.npy --data-parallel --batch 7 --epochs 2 --threads 1 ";
-
-// Returns a port of this host that is free at present.
-int FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  close(socket);
-  return ntohs(address.sin_port);
-}
 
 class TrainProcesses : public Command {
  protected:

@@ -15,25 +15,13 @@
 #include <vector>
 
 #include "core/base/errors.h"
+#include "tests/support/free_port.h"
 
 namespace mge {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-// Returns a port of this host that is free at present.
-int64_t FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  EXPECT_EQ(bind(socket, reinterpret_cast<sockaddr*>(&address), size), 0);
-  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  close(socket);
-  return ntohs(address.sin_port);
-}
 
 // Sends bytes to the store, and closes the connection. Tries again until it listens.
 void SendTo(int64_t port, const std::string& bytes) {
