@@ -290,6 +290,7 @@ class PackedKernel : public Kernel {
 
 struct Int8Args {
   const PackedInt8Table* table;
+  void (*run)(const PackedInt8Task& task, int64_t p0, int64_t p1);
   PackedInt8Task task;
   Chunks rows, panels;
   HalfArgs half;
@@ -315,7 +316,7 @@ mge_code LaunchInt8(const Int8Args& s, const mge_run* run) {
   t.row_blocks = blocks;
   t.c = s.half.Sums(run);
   ForChunks(run, s.panels, [&](uint64_t begin, uint64_t end) {
-    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+    s.run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
     const int64_t n0 = static_cast<int64_t>(begin) * s.table->lanes, n1 = static_cast<int64_t>(end) * s.table->lanes;
     s.half.Finish(run, t.rows_count, n0, std::min(n1, t.size.n));
   });
@@ -327,6 +328,7 @@ class Int8WeightsKernel : public Kernel {
   Int8WeightsKernel(const Problem& p, const Sizes& s, Isa isa) : sizes_(s) {
     for (int i = kA; i <= kBias; ++i) operands_[i] = p.operand(0, i);
     args_.table = &PackedInt8(isa);
+    args_.run = AllowsVnni(isa) ? args_.table->run_vnni : args_.table->run;
     args_.task.size = {s.k, s.n, s.blocks, s.block, s.bits};
     args_.task.rows_count = s.rows;
     args_.has_zeros = operands_[kZeros] >= 0;
@@ -341,7 +343,7 @@ class Int8WeightsKernel : public Kernel {
   // Returns whether the operands allow packing, and the processor the products.
   static bool Allows(const Problem& p, const Sizes& s, Isa isa) {
     const Node& node = p.node();
-    if (node.Int("accuracy_level") != 4 || s.bits == 2 || !AllowsVnni(isa) || !PackedInt8(isa).run) return false;
+    if (node.Int("accuracy_level") != 4 || s.bits == 2 || !PackedInt8(isa).run) return false;
     const int packed[] = {p.operand(0, kB), p.operand(0, kScales), p.operand(0, kZeros), p.operand(0, kBias)};
     for (int i = 0; i < 3; ++i) {
       if (packed[i] < 0) continue;

@@ -4,7 +4,12 @@
 #include "vec/simd.h"
 
 namespace mge::cpu::MGE_CPU_ISA {
+extern const PackedInt8Table kPackedInt8;
+
+#if defined(__AVX2__)
 namespace {
+
+constexpr int kMostRows = kVectorBytes == 64 ? 8 : 4;  // whose sums are in registers
 
 void Pack(const uint32_t* source, int64_t words, int64_t n, int64_t p, uint32_t* panels) {
   uint32_t* out = panels + p * words * kF;
@@ -14,32 +19,44 @@ void Pack(const uint32_t* source, int64_t words, int64_t n, int64_t p, uint32_t*
   }
 }
 
-void Round(const float* a, const Int8Blocks& size, int8_t* row, Int8RowBlock* blocks) {
-  for (int64_t b = 0; b < size.blocks; ++b) {
-    const int64_t first = b * size.block, last = first + size.block < size.k ? first + size.block : size.k;
-    float most = 0;
-    for (int64_t k = first; k < last; ++k) most = __builtin_fabsf(a[k]) > most ? __builtin_fabsf(a[k]) : most;
-    const float inverse = most > 0 ? 127 / most : 0;
-    int32_t sum = 0;
-    for (int64_t i = 0; i < size.block; ++i) {
-      const int64_t k = first + i;
-      const auto number = k < last ? static_cast<int8_t>(__builtin_rintf(a[k] * inverse)) : int8_t{0};
-      const int64_t in_word = i % 8;
-      row[size.bits == 4 ? first + i - in_word + in_word / 2 + in_word % 2 * 4 : k] = number;
-      sum += number;
-    }
-    const float scale = most / 127;
-    blocks[b] = {scale, scale * static_cast<float>(sum), sum};
-  }
+// Stores the lanes as bytes. `in_pairs`: of each 8 lanes the even ones first.
+MGE_INLINE void StoreBytes(VI v, bool in_pairs, int8_t* row) {
+#if defined(__AVX512F__)
+  const __m128i bytes = _mm512_cvtepi32_epi8((__m512i)v);
+  const __m128i order = _mm_set_epi8(15, 13, 11, 9, 14, 12, 10, 8, 7, 5, 3, 1, 6, 4, 2, 0);
+  _mm_storeu_si128((__m128i*)row, in_pairs ? _mm_shuffle_epi8(bytes, order) : bytes);
+#else
+  // The first byte of each lane, then the halves of the register side by side: by 16 bits they alternate.
+  const int order = in_pairs ? 0x0c040800 : 0x0c080400;
+  const __m256i bytes = _mm256_shuffle_epi8((__m256i)v, _mm256_set1_epi32(order));
+  const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
+  _mm_storel_epi64((__m128i*)row, in_pairs ? _mm_unpacklo_epi16(low, high) : _mm_unpacklo_epi32(low, high));
+#endif
 }
 
-#if defined(MGE_VNNI)
+MGE_INLINE VF LoadUntil(const float* a, int64_t k, int64_t last) {
+  return k + kF <= last ? Load(a + k) : LoadN(a + k, static_cast<int>(k < last ? last - k : 0));
+}
 
-#if defined(__AVX512F__)
-#define MGE_DOT(sum, bytes, numbers) (VI) _mm512_dpbusd_epi32((__m512i)(sum), (__m512i)(bytes), (__m512i)(numbers))
-#else
-#define MGE_DOT(sum, bytes, numbers) (VI) _mm256_dpbusd_avx_epi32((__m256i)(sum), (__m256i)(bytes), (__m256i)(numbers))
-#endif
+void Round(const float* a, const Int8Blocks& size, int8_t* row, Int8RowBlock* blocks) {
+  for (int64_t b = 0; b < size.blocks; ++b) {
+    const int64_t first = b * size.block, end = first + size.block, last = end < size.k ? end : size.k;
+    VF largest = {};
+    for (int64_t k = first; k < last; k += kF) largest = Max(Abs(LoadUntil(a, k, last)), largest);
+    const float most = MaxOf(largest);  // NaN makes the scale, and so the result, NaN
+    const float inverse = most > 0 ? 127 / most : 0;
+    VI sums = {};
+    for (int64_t k = first; k < end; k += kF) {
+      const VI numbers = ToVI(RoundEven(LoadUntil(a, k, last) * inverse));
+      StoreBytes(numbers, size.bits == 4, row + k);
+      sums += numbers;
+    }
+    int32_t sum = 0;
+    for (int l = 0; l < kF; ++l) sum += sums[l];
+    const float scale = most / 127;
+    blocks[b] = {scale, scale * static_cast<float>(sum), -(1 << (size.bits - 1)) * sum};
+  }
+}
 
 MGE_INLINE VI FourBytes(const int8_t* p) {
   int32_t word;
@@ -47,75 +64,163 @@ MGE_INLINE VI FourBytes(const int8_t* p) {
   return SplatI(word);
 }
 
+MGE_INLINE VU Word(const uint32_t* p) {
+  VU v;
+  __builtin_memcpy(&v, p, kVectorBytes);
+  return v;
+}
+
+// Adds the integer sums of block i of panel p to the totals of rows row..row + kRows.
+template <int kRows>
+MGE_INLINE void AddBlock(const PackedInt8Task& t, int64_t p, int64_t row, int64_t i, const VI (&sums)[kRows],
+                         VF (&total)[kRows]) {
+  const int64_t at = (p * t.size.blocks + i) * kF;
+  const VF scale = Load(t.scales + at);
+  MGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const Int8RowBlock& part = t.row_blocks[(row + r) * t.size.blocks + i];
+    total[r] = Fma(ToVF(sums[r] + part.offset) * part.scale, scale, total[r]);
+    if (t.zeros) total[r] = total[r] - Load(t.zeros + at) * scale * part.sum;
+  }
+}
+
+template <int kRows>
+MGE_INLINE void StoreRows(const PackedInt8Task& t, int64_t p, int64_t row, VF (&total)[kRows]) {
+  const int64_t n0 = p * kF;
+  const int columns = static_cast<int>(t.size.n - n0 < kF ? t.size.n - n0 : kF);
+  MGE_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    if (t.bias) total[r] = total[r] + LoadN(t.bias + n0, columns);
+    float* c = t.c + (row + r) * t.size.n + n0;
+    columns == kF ? Store(c, total[r]) : StoreN(c, total[r], columns);
+  }
+}
+
+// ---------------------------------------------------------------- products of bytes in pairs, whose sums have 16 bits
+
+#if defined(__AVX512F__)
+MGE_INLINE VI Pairs(VU bytes, VI numbers) { return (VI)_mm512_maddubs_epi16((__m512i)bytes, (__m512i)numbers); }
+MGE_INLINE VI Add16(VI a, VI b) { return (VI)_mm512_add_epi16((__m512i)a, (__m512i)b); }
+MGE_INLINE VI Widen16(VI a) { return (VI)_mm512_madd_epi16((__m512i)a, _mm512_set1_epi16(1)); }
+#else
+MGE_INLINE VI Pairs(VU bytes, VI numbers) { return (VI)_mm256_maddubs_epi16((__m256i)bytes, (__m256i)numbers); }
+MGE_INLINE VI Add16(VI a, VI b) { return (VI)_mm256_add_epi16((__m256i)a, (__m256i)b); }
+MGE_INLINE VI Widen16(VI a) { return (VI)_mm256_madd_epi16((__m256i)a, _mm256_set1_epi16(1)); }
+#endif
+
+// Adds in this order. The compiler would otherwise add in a tree, for which there are not enough registers.
+MGE_INLINE void AddInOrder(VI& sum, VI pairs) {
+  sum = Add16(sum, pairs);
+  __asm__("" : "+v"(sum));
+}
+
+// Computes kRows rows of one panel. Weights of 8 bits are two numbers of 4 bits: 8 pairs of 15 * 127 stay below 2^15, so kWords
+// words are summed with 16 bits.
+template <int kBits, int kWords, int kRows>
+void PanelInPairs(const PackedInt8Task& t, int64_t p, int64_t row) {
+  const int64_t words = t.size.block * kBits / 32, all = t.size.blocks * t.size.block;
+  const uint32_t* b = t.panels + p * t.size.blocks * words * kF;
+  const int8_t* a = t.rows + row * all;
+  VF total[kRows] = {};
+  for (int64_t i = 0; i < t.size.blocks; ++i) {
+    VI sums[kRows] = {};
+    for (int64_t w = 0; w < words; w += kWords) {
+      VI low_sums[kRows] = {}, high_sums[kRows] = {};
+      MGE_UNROLL
+      for (int j = 0; j < kWords; ++j, b += kF, a += 32 / kBits) {
+        const VU v = Word(b), low = v & 0x0f0f0f0fu, high = (v >> 4) & 0x0f0f0f0fu;
+        MGE_UNROLL
+        for (int r = 0; r < kRows; ++r) {
+          AddInOrder(low_sums[r], Pairs(low, FourBytes(a + r * all)));
+          if constexpr (kBits == 4) {
+            AddInOrder(low_sums[r], Pairs(high, FourBytes(a + r * all + 4)));
+          } else {
+            AddInOrder(high_sums[r], Pairs(high, FourBytes(a + r * all)));
+          }
+        }
+      }
+      MGE_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        sums[r] += Widen16(low_sums[r]);
+        if constexpr (kBits == 8) sums[r] += Widen16(high_sums[r]) << 4;
+      }
+    }
+    AddBlock(t, p, row, i, sums, total);
+  }
+  StoreRows(t, p, row, total);
+}
+
+template <int kBits, int kWords>
+void RunInPairs(const PackedInt8Task& t, int64_t p0, int64_t p1) {
+  for (int64_t p = p0; p < p1; ++p) {
+    int64_t row = 0;
+    for (; row + kMostRows <= t.rows_count; row += kMostRows) PanelInPairs<kBits, kWords, kMostRows>(t, p, row);
+    for (; row + 2 <= t.rows_count; row += 2) PanelInPairs<kBits, kWords, 2>(t, p, row);
+    if (row < t.rows_count) PanelInPairs<kBits, kWords, 1>(t, p, row);
+  }
+}
+
+void Run(const PackedInt8Task& t, int64_t p0, int64_t p1) {
+  if (t.size.bits == 4) return t.size.block < 32 ? RunInPairs<4, 2>(t, p0, p1) : RunInPairs<4, 4>(t, p0, p1);
+  t.size.block < 32 ? RunInPairs<8, 4>(t, p0, p1) : RunInPairs<8, 8>(t, p0, p1);
+}
+
+// ---------------------------------------------------------------- products of bytes in fours
+
+#if defined(__AVX512F__)
+#define MGE_DOT(sum, bytes, numbers) (VI) _mm512_dpbusd_epi32((__m512i)(sum), (__m512i)(bytes), (__m512i)(numbers))
+#else
+#define MGE_DOT(sum, bytes, numbers) (VI) _mm256_dpbusd_avx_epi32((__m256i)(sum), (__m256i)(bytes), (__m256i)(numbers))
+#endif
+
 // Computes kRows rows of one panel.
 template <int kBits, int kRows>
-MGE_VNNI void Panel(const PackedInt8Task& t, int64_t p, int64_t row) {
-  const Int8Blocks& size = t.size;
-  const int64_t words = size.block * kBits / 32, all = size.blocks * size.block;
-  const uint32_t* b = t.panels + p * size.blocks * words * kF;
-  const float* scales = t.scales + p * size.blocks * kF;
-  const float* zeros = t.zeros ? t.zeros + p * size.blocks * kF : nullptr;
+MGE_VNNI void PanelInFours(const PackedInt8Task& t, int64_t p, int64_t row) {
+  const int64_t words = t.size.block * kBits / 32, all = t.size.blocks * t.size.block;
+  const uint32_t* b = t.panels + p * t.size.blocks * words * kF;
   const int8_t* a = t.rows + row * all;
-  const Int8RowBlock* parts = t.row_blocks + row * size.blocks;
   VF total[kRows] = {};
-  for (int64_t i = 0; i < size.blocks; ++i) {
-    VI even[kRows], odd[kRows];
-    for (int r = 0; r < kRows; ++r) {
-      even[r] = SplatI(-(1 << (kBits - 1)) * parts[r * size.blocks + i].integers);
-      odd[r] = VI{};
-    }
+  for (int64_t i = 0; i < t.size.blocks; ++i) {
+    VI even[kRows] = {}, odd[kRows] = {};
     for (int64_t w = 0; w < words; ++w, b += kF, a += 32 / kBits) {
-      VU v;
-      __builtin_memcpy(&v, b, kVectorBytes);
-      if constexpr (kBits == 8) {
-        for (int r = 0; r < kRows; ++r) even[r] = MGE_DOT(even[r], v, FourBytes(a + r * all));
-      } else {
-        const VU low = v & 0x0f0f0f0fu, high = (v >> 4) & 0x0f0f0f0fu;
-        for (int r = 0; r < kRows; ++r) {
+      const VU v = Word(b), low = v & 0x0f0f0f0fu, high = (v >> 4) & 0x0f0f0f0fu;
+      MGE_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        if constexpr (kBits == 8) {
+          even[r] = MGE_DOT(even[r], v, FourBytes(a + r * all));
+        } else {
           even[r] = MGE_DOT(even[r], low, FourBytes(a + r * all));
           odd[r] = MGE_DOT(odd[r], high, FourBytes(a + r * all + 4));
         }
       }
     }
-    const VF scale = Load(scales + i * kF);
-    for (int r = 0; r < kRows; ++r) {
-      const Int8RowBlock& part = parts[r * size.blocks + i];
-      total[r] = Fma(ToVF(even[r] + odd[r]) * part.scale, scale, total[r]);
-      if (zeros) total[r] = total[r] - Load(zeros + i * kF) * scale * part.sum;
-    }
+    MGE_UNROLL
+    for (int r = 0; r < kRows; ++r) even[r] += odd[r];
+    AddBlock(t, p, row, i, even, total);
   }
-  const int64_t n0 = p * kF;
-  const int columns = static_cast<int>(size.n - n0 < kF ? size.n - n0 : kF);
-  for (int r = 0; r < kRows; ++r) {
-    if (t.bias) total[r] = total[r] + LoadN(t.bias + n0, columns);
-    StoreN(t.c + (row + r) * size.n + n0, total[r], columns);
-  }
+  StoreRows(t, p, row, total);
 }
 
 template <int kBits>
-MGE_VNNI void RunBits(const PackedInt8Task& t, int64_t p0, int64_t p1) {
-  constexpr int kRows = kVectorBytes == 64 ? 8 : 4;
+MGE_VNNI void RunBitsInFours(const PackedInt8Task& t, int64_t p0, int64_t p1) {
   for (int64_t p = p0; p < p1; ++p) {
     int64_t row = 0;
-    for (; row + kRows <= t.rows_count; row += kRows) Panel<kBits, kRows>(t, p, row);
-    for (; row + 2 <= t.rows_count; row += 2) Panel<kBits, 2>(t, p, row);
-    if (row < t.rows_count) Panel<kBits, 1>(t, p, row);
+    for (; row + kMostRows <= t.rows_count; row += kMostRows) PanelInFours<kBits, kMostRows>(t, p, row);
+    for (; row + 2 <= t.rows_count; row += 2) PanelInFours<kBits, 2>(t, p, row);
+    if (row < t.rows_count) PanelInFours<kBits, 1>(t, p, row);
   }
 }
 
-MGE_VNNI void Run(const PackedInt8Task& t, int64_t p0, int64_t p1) {
-  if (t.size.bits == 4) return RunBits<4>(t, p0, p1);
-  RunBits<8>(t, p0, p1);
+MGE_VNNI void RunInFours(const PackedInt8Task& t, int64_t p0, int64_t p1) {
+  if (t.size.bits == 4) return RunBitsInFours<4>(t, p0, p1);
+  RunBitsInFours<8>(t, p0, p1);
 }
-
-constexpr auto kRun = Run;
-#else
-constexpr void (*kRun)(const PackedInt8Task&, int64_t, int64_t) = nullptr;
-#endif
 
 }  // namespace
 
-extern const PackedInt8Table kPackedInt8;
-const PackedInt8Table kPackedInt8 = {kF, Pack, Round, kRun};
+const PackedInt8Table kPackedInt8 = {kF, Pack, Round, Run, RunInFours};
+#else
+const PackedInt8Table kPackedInt8 = {};
+#endif
 
 }  // namespace mge::cpu::MGE_CPU_ISA

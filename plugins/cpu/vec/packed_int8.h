@@ -21,8 +21,8 @@ struct Int8Blocks {
 // Numbers of a block of a row.
 struct Int8RowBlock {
   float scale;
-  float sum;         // of the numbers, with the scale
-  int32_t integers;  // their sum without the scale
+  float sum;       // of the numbers, with the scale
+  int32_t offset;  // the sum of the products with the middle of the range of the weights, negative
 };
 
 struct PackedInt8Task {
@@ -37,6 +37,7 @@ struct PackedInt8Task {
   float* c;           // row-major, n columns
 };
 
+// Null without vectors of 256 bits.
 struct PackedInt8Table {
   int lanes;
   // Transposes the columns of panel p of a matrix [n, words].
@@ -44,8 +45,9 @@ struct PackedInt8Table {
   // Rounds a row of k floats. With weights of 4 bits, a product meets the even k of a word first, then the odd ones; the row
   // has that order.
   void (*round)(const float* a, const Int8Blocks& size, int8_t* row, Int8RowBlock* blocks);
-  // Computes all rows of panels p0..p1. Null if the instruction set has no dot products of bytes.
+  // Compute all rows of panels p0..p1, with the same result. The second one needs dot products of bytes (AllowsVnni).
   void (*run)(const PackedInt8Task& task, int64_t p0, int64_t p1);
+  void (*run_vnni)(const PackedInt8Task& task, int64_t p0, int64_t p1);
 };
 
 MGE_CPU_DISPATCH(PackedInt8Table, PackedInt8)

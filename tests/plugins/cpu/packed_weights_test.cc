@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // MatMulNBits on the CPU backend.
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ struct Weights {
   std::vector<int> constants = {1, 2, 3, 5};
   int64_t accuracy_level = 0;
   DType type = DType::kF32;
+  Tensor a = {}, b = {};  // undefined: random numbers
 };
 
 Case CaseOf(const Weights& w) {
@@ -28,16 +30,16 @@ Case CaseOf(const Weights& w) {
   if (w.zeros == Zeros::kPacked) zeros = Random(DType::kU8, {w.n * ((blocks * w.bits + 7) / 8)}, 0, 255, 4);
   if (w.zeros == Zeros::kFloat) zeros = Random(w.type, {w.n, blocks}, 0, 12, 4);
   if (w.bias) bias = Random(w.type, {w.n}, -1, 1, 5);
-  Case c = OneNode(
-      "MatMulNBits",
-      {Random(w.type, {1, w.rows, w.k}, -1, 1, 1), Random(DType::kU8, {w.n, blocks, w.block * w.bits / 8}, 0, 255, 2),
-       Random(w.type, {w.n, blocks}, 0.01, 0.1, 3), zeros, Tensor(), bias},
-      With({{"K", w.k},
-            {"N", w.n},
-            {"block_size", w.block},
-            {"bits", int64_t{w.bits}},
-            {"accuracy_level", w.accuracy_level}}),
-      w.constants, 1, "com.microsoft");
+  Case c = OneNode("MatMulNBits",
+                   {w.a.defined() ? w.a : Random(w.type, {1, w.rows, w.k}, -1, 1, 1),
+                    w.b.defined() ? w.b : Random(DType::kU8, {w.n, blocks, w.block * w.bits / 8}, 0, 255, 2),
+                    Random(w.type, {w.n, blocks}, 0.01, 0.1, 3), zeros, Tensor(), bias},
+                   With({{"K", w.k},
+                         {"N", w.n},
+                         {"block_size", w.block},
+                         {"bits", int64_t{w.bits}},
+                         {"accuracy_level", w.accuracy_level}}),
+                   w.constants, 1, "com.microsoft");
   c.name = "MatMulNBits of " + std::to_string(w.bits) + " bits, " + std::to_string(w.rows) + " rows";
   return c;
 }
@@ -91,6 +93,36 @@ TEST(PackedWeights, RoundRowsToBytesIfTheNodeAllowsIt) {
     backend.Check(CaseOf({2, 64, 20, 16, 4, Zeros::kFloat, true, {}, 4}), OfBytes);
     backend.Check(CaseOf({5, 512, 1030, 128, 4, Zeros::kPacked, true, {1, 2, 3, 5}, 4}), OfBytes);
   });
+}
+
+// The largest weights and rows of +-1, which bytes represent exactly.
+TEST(PackedWeights, SumsOfBytesDoNotOverflow) {
+  const int64_t n = 19;
+  OnEveryMachine([&](Backend& backend) {
+    for (int bits : {4, 8}) {
+      for (int64_t block : {16, 32, 64, 256}) {
+        for (int64_t rows : {1, 2, 9}) {
+          const std::vector<double> largest(static_cast<size_t>(2 * n * block * bits / 8), 255);
+          for (double sign : {1.0, -1.0}) {
+            Weights w = {rows, 2 * block, n, block, bits};
+            w.accuracy_level = 4;
+            w.a = Fill(DType::kF32, {1, rows, w.k}, std::vector<double>(static_cast<size_t>(rows * w.k), sign));
+            w.b = Fill(DType::kU8, {n, 2, block * bits / 8}, largest);
+            backend.Check(CaseOf(w), OfSums);
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(PackedWeights, OfARowWithNaNAreNaNAlsoInBytes) {
+  std::vector<double> numbers(3 * 70, 0.5);
+  numbers[70 + 69] = std::numeric_limits<double>::quiet_NaN();
+  Weights w = {3, 70, 9, 32};
+  w.accuracy_level = 4;
+  w.a = Fill(DType::kF32, {1, 3, 70}, numbers);
+  OnEveryMachine([&](Backend& backend) { backend.Check(CaseOf(w), OfBytes); });
 }
 
 // The reference rounds the weights to the type.
