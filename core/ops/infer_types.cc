@@ -231,7 +231,7 @@ absl::Status Inference::InferNode(NodeId id) {
     if (out == kNone || !known_[out].defined()) continue;
     Value& v = graph_.value(out);
     TensorType exact{.dtype = known_[out].dtype(), .has_rank = true, .dims = known_[out].shape()};
-    MGE_RETURN_IF_ERROR(AddWhere(MergeInto(v, exact, ValueKind::kTensor), NodePlace(node)));
+    if (absl::Status s = MergeInto(v, exact, ValueKind::kTensor); !s.ok()) return AddWhere(std::move(s), NodePlace(node));
   }
   return absl::OkStatus();
 }
@@ -332,6 +332,7 @@ absl::Status SizeInference::SetInputs(std::span<const Shape> shapes, const StopC
     if (!first && !reached(node.inputs) && !reached(node.captures)) continue;
     if (stop) MGE_RETURN_IF_ERROR(stop());
     std::vector<std::pair<TensorType, Tensor>> before;
+    before.reserve(node.outputs.size());
     for (const ValueId v : node.outputs) {
       if (v == kNone) continue;
       Value& value = sized_.value(v);
@@ -343,7 +344,7 @@ absl::Status SizeInference::SetInputs(std::span<const Shape> shapes, const StopC
       node.attrs = pattern_->node(id).attrs;
       changed_nodes_.push_back(id);
     }
-    MGE_RETURN_IF_ERROR(AddWhere(state->inference.InferNode(id), NodePlace(node)));
+    if (absl::Status s = state->inference.InferNode(id); !s.ok()) return AddWhere(std::move(s), NodePlace(node));
     size_t k = 0;
     for (const ValueId v : node.outputs) {
       if (v == kNone) continue;

@@ -96,7 +96,8 @@ absl::StatusOr<std::vector<HostValue>> Interpreter::Run(const Graph& graph, std:
     MGE_ASSIGN_OR_RETURN(std::vector<HostValue> results, context.Run());
     for (size_t i = 0; i < results.size(); ++i) {
       if (node.outputs[i] == kNone) continue;
-      MGE_RETURN_IF_ERROR(AddWhere(CheckProduced(graph.value(node.outputs[i]), results[i]), NodePlace(node)));
+      absl::Status produced = CheckProduced(graph.value(node.outputs[i]), results[i]);
+      if (!produced.ok()) return AddWhere(std::move(produced), NodePlace(node));
       values[node.outputs[i]] = std::move(results[i]);
     }
     for (ValueId v : program->last_uses[step]) values[v] = {};

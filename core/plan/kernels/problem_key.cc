@@ -36,7 +36,9 @@ bool DecidesByValue(const mge_value& v) {
 class KeyWriter {
  public:
   void Number(int64_t n) {
-    for (int i = 0; i < 8; ++i) bytes_ += static_cast<char>(static_cast<uint64_t>(n) >> (8 * i));
+    char bytes[8];
+    for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(static_cast<uint64_t>(n) >> (8 * i));
+    bytes_.append(bytes, sizeof(bytes));
   }
   void Raw(const void* data, uint64_t size) {
     Number(static_cast<int64_t>(size));

@@ -2,8 +2,11 @@
 #include "core/plan/ranges/range_plan.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
+#include "core/plan/kernels/problem_key.h"
 #include "core/plan/kernels/unable.h"
 #include "fmt/format.h"
 
@@ -94,6 +97,15 @@ void RangePlan::IndexUnits() {
   for (size_t c = 0; c < copies.size(); ++c) {
     units_of_value_[copies[c].value].push_back(static_cast<int32_t>(schedule.units.size() + c));
   }
+  std::unordered_map<std::string, int32_t> families;
+  earlier_.resize(schedule.units.size(), -1);
+  for (size_t u = 0; u < schedule.units.size(); ++u) {
+    const PlannedUnit& unit = schedule.units[u];
+    if (!unit.group || !unit.HasKernel() || first_kernels_[u].prepared.has_state) continue;
+    std::string family = FamilyOf(*unit.device, ProblemOf(*unit.group, context_->threads), unit.candidate.id);
+    const auto at = families.try_emplace(std::move(family), static_cast<int32_t>(u)).first;
+    if (at->second != static_cast<int32_t>(u)) earlier_[u] = at->second;
+  }
   const size_t units = schedule.units.size() + copies.size();
   stale_.resize(units);
   pieces_.resize(units);
@@ -129,10 +141,24 @@ absl::Status RangePlan::MarkStale() {
   return unfit_ ? OwnPlan("a constant that a kernel packs depends on the sizes") : absl::OkStatus();
 }
 
-absl::Status RangePlan::Renew(size_t u, Piece& piece) {
+bool RangePlan::HasProblemOfEarlier(size_t u) const {
+  if (earlier_[u] < 0 || !stale_[earlier_[u]]) return false;
+  const Graph& graph = graph_->graph();
+  const auto same = [&](ValueId v, ValueId w) {
+    if (v == w) return true;
+    return v != kNone && w != kNone && !IsConstantValue(graph, v) && !IsConstantValue(graph, w) &&
+           graph.value(v).type.dims == graph.value(w).type.dims;
+  };
+  // Attributes that depend on sizes follow from these, since the others were equal.
+  return std::ranges::equal(
+      stages_.schedule.units[u].group->nodes, stages_.schedule.units[earlier_[u]].group->nodes, [&](NodeId n, NodeId m) {
+        const Node &a = graph.node(n), &b = graph.node(m);
+        return std::ranges::equal(a.inputs, b.inputs, same) && std::ranges::equal(a.outputs, b.outputs, same);
+      });
+}
+
+absl::StatusOr<mge_prepared> RangePlan::Remake(size_t u, Piece& piece) {
   PlannedUnit& unit = stages_.schedule.units[u];
-  PreparedKernel& known = stages_.kernels.units[u];
-  const mge_prepared& first = first_kernels_[u].prepared;
   const Graph& graph = graph_->graph();
   std::unique_ptr<ReorderProblem> reorder;
   mge_problem problem;
@@ -160,18 +186,30 @@ absl::Status RangePlan::Renew(size_t u, Piece& piece) {
   }
   mge_prepared prepared = {};
   bool rebound = false;
-  absl::StatusOr<KernelHandle> kernel = MakeKernel(*context_, unit, problem, prepared, rebound);
-  MGE_RETURN_IF_ERROR(kernel.status());
+  MGE_ASSIGN_OR_RETURN(KernelHandle kernel, MakeKernel(*context_, unit, problem, prepared, rebound));
+  piece.kernels.push_back(std::move(kernel));
+  return prepared;
+}
+
+absl::Status RangePlan::Renew(size_t u, Piece& piece) {
+  const PlannedUnit& unit = stages_.schedule.units[u];
+  PreparedKernel& known = stages_.kernels.units[u];
+  const mge_prepared& first = first_kernels_[u].prepared;
+  mge_prepared prepared;
+  if (HasProblemOfEarlier(u)) {
+    prepared = stages_.kernels.units[earlier_[u]].prepared;
+  } else {
+    MGE_ASSIGN_OR_RETURN(prepared, Remake(u, piece));
+  }
   const int32_t workspace = stages_.memory.workspaces[u];
   const auto room = static_cast<uint64_t>(workspace < 0 ? 0 : stages_.memory.buffers[workspace].bytes);
   if (prepared.workspace_bytes > room || prepared.has_state != first.has_state || prepared.random_blocks ||
       !SameForms(prepared, first, unit.inputs.size())) {
-    return OwnPlan(fmt::format("{}: its kernel {} has other needs for these sizes", PlaceOf(graph, stages_.schedule, unit),
-                               unit.candidate.id));
+    return OwnPlan(fmt::format("{}: its kernel {} has other needs for these sizes",
+                               PlaceOf(graph_->graph(), stages_.schedule, unit), unit.candidate.id));
   }
   if (prepared.has_state) states_[known.state_index] = prepared.kernel;
   known.prepared = prepared;
-  piece.kernels.push_back(*std::move(kernel));
   return absl::OkStatus();
 }
 

@@ -49,8 +49,13 @@ class RangePlan {
   void IndexUnits();
   // Marks the units that use changed values. Fails if a packed constant has changed.
   absl::Status MarkStale();
-  // Makes the kernel of a stale unit. Fails if the backend does not offer it for these sizes as it did.
+  // Returns whether a stale unit has the problem of the earlier unit that had its problem for the largest sizes.
+  bool HasProblemOfEarlier(size_t u) const;
+  // Sets the kernel of a stale unit: that of an earlier unit with the same problem, or a new one. Fails if it has other needs than
+  // the first one.
   absl::Status Renew(size_t u, Piece& piece);
+  // Makes the kernel of a stale unit. Fails if the backend does not offer it for these sizes as it did.
+  absl::StatusOr<mge_prepared> Remake(size_t u, Piece& piece);
   // Fails if an output of a stale unit does not fit into its buffer.
   absl::Status CheckFit(size_t u) const;
   absl::Status BindStale(const std::shared_ptr<Piece>& piece, const StopControl* stop);
@@ -66,6 +71,8 @@ class RangePlan {
   // were made for sizes that did not fit.
   std::vector<PreparedKernel> first_kernels_;
   std::vector<int32_t> uses_;  // by value
+  // By unit: the first unit with the same problem for the largest sizes, as the layers of a decoder have; -1: none.
+  std::vector<int32_t> earlier_;
   std::vector<std::vector<int32_t>>
       units_of_value_;                          // those that use it; copies of outputs follow the units of the schedule
   std::vector<int32_t> constant_of_value_;      // index into Plan::constants; -1: none
