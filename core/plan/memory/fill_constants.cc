@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "core/base/lazy_bytes.h"
+#include "core/plan/memory/host_blocks.h"
 #include "core/plan/memory/memory_capacity.h"
+#include "core/plan/memory/source_buffers.h"
 #include "core/plugin/abi_call.h"
 #include "core/plugin/sync_queue.h"
 #include "fmt/format.h"
@@ -23,16 +25,6 @@ constexpr int64_t kBatchBytes = 8 << 20;
 
 absl::Status AtUpload(const Device& device, absl::Status status) {
   return status.ok() ? status : AddWhere(std::move(status), fmt::format("device {}, uploading constants", device.name()));
-}
-
-// Creates a tensor of bytes with the alignment of the device's operands. Host allocators align to kBufferAlignment only.
-absl::StatusOr<Tensor> CreateAligned(int64_t bytes, Device& device) {
-  const uint64_t alignment = HasQueues(device) ? uint64_t{kBufferAlignment} : device.BufferAlignment();
-  const int64_t slack = static_cast<int64_t>(alignment) - kBufferAlignment;
-  MGE_ASSIGN_OR_RETURN(Tensor whole, Tensor::Create(DType::kU8, {bytes + slack}, device.host_allocator()));
-  if (slack == 0) return whole;
-  const uint64_t skip = (alignment - reinterpret_cast<uintptr_t>(whole.data()) % alignment) % alignment;
-  return whole.Within(DType::kU8, {bytes}, static_cast<const std::byte*>(whole.data()) + skip);
 }
 
 class Filler {
@@ -49,6 +41,7 @@ class Filler {
 
   absl::Status Run(std::span<NewConstant> all) {
     for (const NewConstant& c : all) {
+      if (!c.target) blocks_.Expect(c.key.bytes, HostOf(c));
       if (!c.target || !c.unit) continue;
       uint64_t& scratch = packers_[&c.target->device()].scratch_bytes;
       scratch = std::max(scratch, static_cast<uint64_t>(c.value->constant.bytes()));
@@ -182,39 +175,38 @@ class Filler {
     return absl::OkStatus();
   }
 
+  // The device in whose host memory a constant is written.
+  Device& HostOf(const NewConstant& c) const { return c.unit ? *c.unit->device : HostStepDevice(context_); }
+
+  // Memory of the host's constants comes from blocks. The forms for devices are freed one by one, once they are uploaded.
   absl::Status Allocate(NewConstant& c) {
-    if (!c.unit) {
-      Device& host = HostStepDevice(context_);
-      return Insist(when_over_, HostMemoryOf(context_, host).budget(), [&]() -> absl::Status {
-        MGE_ASSIGN_OR_RETURN(c.packed, Tensor::Create(DType::kU8, {c.key.bytes}, host.host_allocator()));
-        return absl::OkStatus();
-      });
-    }
-    Device& device = *c.unit->device;
+    Device& device = HostOf(c);
     const Budget& budget = HostMemoryOf(context_, device).budget();
     absl::Status status = Insist(when_over_, budget, [&]() -> absl::Status {
-      MGE_ASSIGN_OR_RETURN(c.packed, CreateAligned(c.key.bytes, device));
+      HostBlocks single;
+      MGE_ASSIGN_OR_RETURN(c.packed, (c.target ? single : blocks_).Allocate(c.key.bytes, device));
       return absl::OkStatus();
     });
-    if (status.ok()) return status;
+    if (status.ok() || !c.unit) return status;
     return AddWhere(std::move(status),
                     fmt::format("{}, the form of '{}' that kernel {} of device {} asks for",
                                 PlaceOf(graph_, schedule_, *c.unit), c.value->name, c.unit->candidate.id, device.name()));
   }
 
   // Writes the packed form, or the plain form if no kernel packs it.
-  absl::Status PackOnHost(NewConstant& c) const {
+  absl::Status PackOnHost(NewConstant& c) {
     if (!c.unit) {
       c.value->constant.lazy()->Unpin();  // before the second copy exists
       return c.value->constant.lazy()->ReadInto(
           {static_cast<std::byte*>(c.packed.mutable_data()), static_cast<size_t>(c.packed.bytes())});
     }
-    MGE_ASSIGN_OR_RETURN(const Tensor held, c.value->constant.Held());
-    mge_error error;
-    const mge_code code = CallBackend(error, [&](mge_error* e) {
-      return c.unit->device->kernel_api().prepack(c.kernel, c.operand, held.data(), c.packed.mutable_data(), e);
+    return sources_.With(c.value->constant, [&](const void* source) {
+      mge_error error;
+      const mge_code code = CallBackend(error, [&](mge_error* e) {
+        return c.unit->device->kernel_api().prepack(c.kernel, c.operand, source, c.packed.mutable_data(), e);
+      });
+      return code == MGE_OK ? absl::OkStatus() : PackingFailed(c, code, error);
     });
-    return code == MGE_OK ? absl::OkStatus() : PackingFailed(c, code, error);
   }
 
   absl::Status PackingFailed(const NewConstant& c, mge_code code, const mge_error& error) const {
@@ -231,6 +223,8 @@ class Filler {
   ProgressOfStage progress_;  // in bytes
   std::vector<NewConstant*> batch_;
   int64_t batch_bytes_ = 0;
+  HostBlocks blocks_;
+  SourceBuffers sources_;
   std::map<Device*, std::unique_ptr<SyncQueue>> copies_;
   std::map<Device*, Packer> packers_;
 };

@@ -393,17 +393,16 @@ class Int8WeightsKernel : public Kernel {
       args_.half.gemm->widen(source, sizes_.type, sizes_.n * sizes_.blocks, 1.0f, numbers.data());
     }
     const float middle = static_cast<float>(1 << (sizes_.bits - 1));
-    for (int64_t p = 0; p < panels(); ++p) {
+    for (int64_t n = 0; n < panels() * lanes(); ++n) {
+      float* column = out + n / lanes() * lanes() * sizes_.blocks + n % lanes();
       for (int64_t i = 0; i < sizes_.blocks; ++i) {
-        for (int64_t l = 0; l < lanes(); ++l, ++out) {
-          const int64_t n = p * lanes() + l;
-          if (n >= sizes_.n) {
-            *out = 0;
-          } else if (zeros && packs_bits_) {
-            *out = ZeroAt(bytes, sizes_, n, i) - middle;
-          } else {
-            *out = numbers[static_cast<size_t>(n * sizes_.blocks + i)] - (zeros ? middle : 0);
-          }
+        float& number = column[i * lanes()];
+        if (n >= sizes_.n) {
+          number = 0;
+        } else if (zeros && packs_bits_) {
+          number = ZeroAt(bytes, sizes_, n, i) - middle;
+        } else {
+          number = numbers[static_cast<size_t>(n * sizes_.blocks + i)] - (zeros ? middle : 0);
         }
       }
     }
