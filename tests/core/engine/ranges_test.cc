@@ -128,6 +128,21 @@ output e
 output a
 )";
 
+// Pairs of nodes that have one problem while A and B are equal.
+constexpr char kPairs[] = R"(
+input x : float32[A,8]
+input y : float32[B,8]
+const w = float32[8,8]<0.25>
+s = Softmax(x) {axis=0}
+t = Softmax(y) {axis=0}
+u = MatMul(s, w)
+v = MatMul(t, w)
+p = Transpose(u)
+q = Transpose(v)
+output p
+output q
+)";
+
 using Settings = decltype(SessionOptions::settings);
 
 std::shared_ptr<Runtime> CpuRuntime(Settings settings = {}) {
@@ -159,6 +174,8 @@ std::vector<HostValue> RowInputs(int64_t n) { return {Numbers({1, n, 8})}; }
 std::vector<HostValue> PyramidInputs(int64_t n) { return {Numbers({1, 2, n, n + 1})}; }
 
 std::vector<HostValue> PartInputs(int64_t n) { return {Numbers({n / 3 + 1, 3, n})}; }
+
+std::vector<HostValue> PairInputs(int64_t n) { return {Numbers({n, 8}, 1), Numbers({n - n % 3, 8}, 2)}; }
 
 bool IsOfARange(const Session& session) { return !session.last_plan()->report.ranges.empty(); }
 
@@ -218,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Models, PlansOfARange,
                                          Case{"PadsOfTheSize", kSame, ImageInputs},
                                          Case{"ComputedBounds", kHalves, RowInputs},
                                          Case{"ComputedImageSizes", kPyramid, PyramidInputs},
-                                         Case{"UnevenParts", kParts, PartInputs}),
+                                         Case{"UnevenParts", kParts, PartInputs}, Case{"EqualProblems", kPairs, PairInputs}),
                          [](const auto& param) { return param.param.name; });
 
 TEST(Ranges, BeginWithTheThirdSignature) {
