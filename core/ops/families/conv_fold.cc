@@ -12,7 +12,7 @@
 namespace mge {
 namespace {
 
-constexpr TypeSet kFoldable = {DType::kF32, DType::kF64, DType::kF16};
+constexpr TypeSet kFoldable = {DType::kF32, DType::kF64, DType::kF16, DType::kBF16};
 
 // The weights of a convolution as `rows` (dimension 0) x `columns` (dimension 1) x `inner` elements.
 struct Weights {
