@@ -16,7 +16,7 @@ Case Sampled(const char* mode, const char* padding, int64_t align, int64_t chann
 
 TEST(GridSample, SamplesAsTheEvaluatorDoes) {
   OnEveryMachine([](Backend& backend) {
-    for (const char* mode : {"linear", "nearest"}) {
+    for (const char* mode : {"linear", "nearest", "cubic"}) {
       for (const char* padding : {"zeros", "border", "reflection"}) {
         for (int64_t align : {0, 1}) {
           EXPECT_EQ(backend.Check(Sampled(mode, padding, align), Roughly).candidates.size(), 1u);
@@ -37,7 +37,18 @@ TEST(GridSample, HandlesNanAndDistantCoordinates) {
   }
 }
 
-TEST(GridSample, RefusesCubic) { EXPECT_TRUE(UnderTest().Offers(Sampled("cubic", "zeros", 0)).candidates.empty()); }
+TEST(GridSample, SamplesVolumesAndSignals) {
+  const std::pair<Shape, Shape> shapes[] = {{{2, 5, 11}, {2, 7, 1}}, {{2, 5, 4, 6, 7}, {2, 3, 4, 5, 3}}};
+  for (const auto& [x, grid] : shapes) {
+    for (const char* mode : {"linear", "nearest", "cubic"}) {
+      for (const char* padding : {"zeros", "border", "reflection"}) {
+        const Case c = OneNode("GridSample", {Random(DType::kF32, x, -1, 1, 1), Random(DType::kF32, grid, -1.4, 1.4, 2)},
+                               With({{"mode", std::string(mode)}, {"padding_mode", std::string(padding)}}));
+        EXPECT_EQ(UnderTest().Check(c, Roughly).candidates.size(), 1u);
+      }
+    }
+  }
+}
 
 }  // namespace
 }  // namespace mge::testing
