@@ -155,10 +155,11 @@ double ActivationUs(const Convolution& c, Isa isa) {
 
 double GemmUs(const Convolution& c, Isa isa) {
   // The cost of copying a window depends on its contiguous runs: short ones (few channels, a narrow filter) cost more per
-  // element.
+  // element, and those of a volume most.
   double run =
       static_cast<double>(c.groups == 1 && c.windows.dw == 1 ? c.windows.kw * c.windows.channels : c.windows.channels);
-  return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + 2.0 / run) + ActivationUs(c, isa);
+  return kGemmOwn * GemmSerialUs(SizeOf(c), isa, c.pointwise() ? 0.03 : 0.05 + (c.windows.kd > 1 ? 8.0 : 2.0) / run) +
+         ActivationUs(c, isa);
 }
 
 class GemmConvKernel : public ConvKernel {

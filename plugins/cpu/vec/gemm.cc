@@ -141,6 +141,10 @@ MGE_INLINE void CopyFloats(float* out, const float* in, int64_t n) {
 #if defined(__AVX512F__)
   if (i < n) Store(out + i, LoadN(in + i, static_cast<int>(n - i)));
 #else
+  if (kF > 4 && i + 4 <= n) {  // the channels of a small group
+    __builtin_memcpy(out + i, in + i, 4 * sizeof(float));
+    i += 4;
+  }
   for (; i < n; ++i) out[i] = in[i];
 #endif
 }
@@ -172,6 +176,19 @@ void CopyRows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, fl
   }
 }
 
+// A tap of a window; of its row if whole rows are copied.
+struct WindowTap {
+  int64_t z, y, x;
+
+  MGE_INLINE_MEMBER void Next(const ConvWindows& g, bool whole) {
+    if (!whole && ++x < g.kw) return;
+    x = 0;
+    if (++y < g.kh) return;
+    y = 0;
+    ++z;
+  }
+};
+
 void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1, float* out) {
   const ConvWindows& g = *a.windows;
   const float* image = static_cast<const float*>(a.data);
@@ -182,6 +199,8 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
   int64_t plane = g.h * g.w * g.pixel;
   int64_t first = k0 / run, runs = (k1 - k0) / run;
   bool entire = first * run == k0 && runs * run == k1 - k0 && whole && g.kd == 1;
+  const int64_t first_row = whole ? first : first / g.kw;
+  const WindowTap begins = {first_row / g.kh, first_row % g.kh, whole ? 0 : first % g.kw};
   for (int64_t i = m0; i < m1; ++i, out += kStride) {
     const float* base = image + n * g.d * plane;
     int64_t t = first, k = k0;
@@ -194,14 +213,10 @@ void CopyWindows(const GemmA& a, int64_t m0, int64_t m1, int64_t k0, int64_t k1,
       for (int64_t r = 0; r < runs; ++r, in += g.dh * g.w * g.pixel, o += run) CopyFloats(o, in, run);
       k = k1;
     }
-    for (; k < k1; ++t) {
+    WindowTap tap = begins;
+    for (; k < k1; ++t, tap.Next(g, whole)) {
       int64_t begin = k - t * run, end = (k1 - t * run < run ? k1 - t * run : run);
-      int64_t ky = whole ? t : t / g.kw, kx = whole ? 0 : t % g.kw, iz = front;
-      if (g.kd > 1) {
-        iz += ky / g.kh * g.dd;
-        ky %= g.kh;
-      }
-      int64_t iy = y * g.sh - g.ph + ky * g.dh, ix = x * g.sw - g.pw + kx * g.dw;
+      int64_t iz = front + tap.z * g.dd, iy = y * g.sh - g.ph + tap.y * g.dh, ix = x * g.sw - g.pw + tap.x * g.dw;
       int64_t low = ix < 0 ? -ix : 0, high = g.w - ix < taps ? g.w - ix : taps;  // range of taps inside the image
       if (iz < 0 || iz >= g.d || iy < 0 || iy >= g.h || low >= high) {
         ZeroFloats(o, end - begin);
