@@ -24,6 +24,7 @@
 #include "core/profile/profile.h"
 #include "core/profile/recorder.h"
 #include "core/profile/summary.h"
+#include "core/train/restore_export.h"
 #include "core/train/training.h"
 #include "mge/eager.h"
 #include "mge/mge.h"
@@ -51,6 +52,7 @@ struct TrainedModel {
   std::vector<std::string> parameters = {};
   std::shared_ptr<const onnx::Model> model = {};  // without its training step
   TrainingOptions options = {};
+  RestoredExport restored = {};  // where `model` differs from the file
 };
 
 // An input or output of a session. Its texts stay where they are: mge_value_facts points to them.

@@ -63,6 +63,7 @@ absl::StatusOr<mge::onnx::Model> Read(const Source& source, const mge_session_op
   mge::onnx::ReadOptions how;
   how.files = source.files;
   if (given.data_folder) how.data_folder = given.data_folder;
+  how.export_notes = given.training != nullptr;
   if (source.path.empty()) return mge::onnx::ReadModelBytes(source.bytes, source.owner, how);
   how.allocator = &allocator;
   return mge::onnx::ReadModel(source.path, how);
@@ -114,6 +115,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   if (given.training) {
     MGE_ASSIGN_OR_RETURN(const auto settings, runtime.runtime->registry().SnapshotWith(options.settings));
     MGE_ASSIGN_OR_RETURN(request, mge::api::TrainingRequestOf(*given.training, *settings));
+    MGE_ASSIGN_OR_RETURN(trained.restored, mge::RestoreExported(model));
     trained.model = std::make_shared<mge::onnx::Model>(model);
     trained.options = request.options;
     MGE_ASSIGN_OR_RETURN(trained.parameters, mge::MakeTrainingStep(model, request.options));
@@ -136,7 +138,7 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
   }
   if (!request.data_parallel) MGE_RETURN_IF_ERROR(CheckCollective(*session, options));
   if (given.training) {
-    for (const std::string& text : mge::ExportWarnings(*trained.model, trained.parameters)) {
+    for (const std::string& text : mge::ExportWarnings(*trained.model, trained.parameters, trained.restored)) {
       runtime.runtime->logger().Warning("{}", text);
     }
   }

@@ -161,6 +161,11 @@ mge_status* Save(const char* function, mge_session* s, const char* path, mge::on
     MGE_API_RETURN_IF_ERROR(mge::api::CheckNoNan(name, weights[name]));
   }
   const mge::api::TrainedModel& model = *s->trained;
+  for (const mge::TransposedCopy& copy : model.restored.copies) {
+    if (const auto at = weights.find(copy.parameter); at != weights.end()) {
+      MGE_API_ASSIGN_OR_RETURN(weights[copy.name], mge::TransposedMatrix(at->second));
+    }
+  }
   mge::Bytes bytes = model.bytes;
   mge::Tensor read;
   if (model.file) {
@@ -169,7 +174,7 @@ mge_status* Save(const char* function, mge_session* s, const char* path, mge::on
     MGE_API_RETURN_IF_ERROR(model.file->Read(0, out));
     bytes = out;
   }
-  return Wrap(mge::onnx::WriteWithWeights(bytes, weights, path, model.folder, form));
+  return Wrap(mge::onnx::WriteWithWeights(bytes, weights, path, model.folder, form, model.restored.added));
 }
 
 }  // namespace

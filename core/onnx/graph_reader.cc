@@ -230,6 +230,7 @@ absl::Status GraphReader::DefinedTwice(const std::vector<Bytes>& nodes, std::str
 
 absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, const Scope& scope) {
   NodeParts node;
+  ExportNote note;
   std::string_view name;
   WireReader reader(model_.source, "NodeProto", bytes);
   while (reader.Next()) {
@@ -255,6 +256,9 @@ absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, c
         }
         MGE_RETURN_IF_ERROR(entry.status());
         if (key == "mge.device") node.device = std::string(value);
+        if (key == "pkg.torch.onnx.fx_node") note.call = std::string(value);
+        if (key == "pkg.torch.onnx.name_scopes") note.scopes = std::string(value);
+        if (key == "pkg.onnxscript.rewriter.rule_name") note.rules = std::string(value);
         break;
       }
       default: reader.Skip();
@@ -262,6 +266,10 @@ absl::StatusOr<GraphReader::NodeParts> GraphReader::ReadNodeParts(Bytes bytes, c
   }
   MGE_RETURN_IF_ERROR(reader.status());
   if (node.op.empty()) return reader.Error("a node names no operator");
+  const bool noted = !note.call.empty() || !note.rules.empty();
+  if (model_.options.export_notes && noted && frames_.size() == 1 && !scope.call && !node.outputs.empty()) {
+    info_.export_notes.emplace(node.outputs[0], std::move(note));
+  }
   node.name = name.empty() ? fmt::format("{}_{}", node.op, frames_.back().graph.node_count()) : std::string(name);
   if (scope.call) {
     node.name = fmt::format("{}/{}", scope.call->prefix, node.name);

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,6 +56,7 @@ struct ReadOptions {
   std::string data_folder = {};
   // Files of the external data that are in memory: they take the place of files with these names.
   std::vector<MemoryFile> files = {};
+  bool export_notes = false;  // fill ModelInfo::export_notes
 };
 
 struct OpsetImport {
@@ -65,6 +67,13 @@ struct OpsetImport {
 struct NamedType {
   std::string name;
   ValueType type;
+};
+
+// Entries of a node's metadata_props that PyTorch's exporter has written. Empty where an entry is absent.
+struct ExportNote {
+  std::string call;    // pkg.torch.onnx.fx_node: the call in PyTorch
+  std::string scopes;  // pkg.torch.onnx.name_scopes: the modules that contain the call
+  std::string rules;   // pkg.onnxscript.rewriter.rule_name: the rewrites that created the node
 };
 
 // The metadata of a model.
@@ -85,6 +94,8 @@ struct ModelInfo {
   // One sentence for each tolerated violation of ONNX's rules: the violation, and how the reader interprets it.
   std::vector<std::string> deviations;
   std::vector<std::string> densified;  // names of sparse initializers, which are dense constants of the graph
+  // By the name of a node's first output: nodes of the main graph outside of functions. Empty without ReadOptions::export_notes.
+  std::map<std::string, ExportNote> export_notes;
 };
 
 struct Model {

@@ -91,10 +91,14 @@ struct NodeFields {
   uint32_t node, output, input;
 };
 
-// Copies the nodes of a graph or function in their form for inference.
-class InferenceNodes {
+// Copies the nodes of a graph or function, with the inputs that `added` gives them, and in this form.
+class NodeCopier {
  public:
-  InferenceNodes(const WireSource& source, const NodeFields& fields) : source_(source), fields_(fields) {}
+  NodeCopier(const WireSource& source, const NodeFields& fields, NodeForm form,
+             const std::vector<AddedParameter>& added = {})
+      : source_(source), fields_(fields), form_(form) {
+    for (const AddedParameter& a : added) added_[a.output].push_back(a);
+  }
 
   // Notes which values are read, and which are inputs.
   absl::Status Look(Bytes message) {
@@ -118,22 +122,15 @@ class InferenceNodes {
     WireReader outer(source_, fields_.type, whole);
     outer.Next();
     MGE_ASSIGN_OR_RETURN(Node node, Parse(outer.Message()));
-    const bool normalizes = node.domain.empty() && node.op == "BatchNormalization" && node.inputs.size() == 5;
-    const bool drops = node.domain.empty() && node.op == "Dropout" && !node.inputs.empty() && !node.outputs.empty() &&
-                       !(node.inputs.size() > 2 && inputs_.contains(node.inputs[2]));
-    if (normalizes) {
-      for (size_t i = 1; i < node.outputs.size() && i < 3; ++i) {
-        if (read_.contains(node.outputs[i])) AddIdentity(node.inputs[i + 2], node.outputs[i], out);
+    if (const auto at = node.outputs.empty() ? added_.end() : added_.find(node.outputs[0]); at != added_.end()) {
+      if (node.op == "Identity" && at->second[0].name == node.outputs[0]) return absl::OkStatus();
+      for (const AddedParameter& a : at->second) {
+        node.inputs.resize(std::max(node.inputs.size(), a.input + 1));
+        node.inputs[a.input] = a.name;
       }
-      node.outputs.resize(1);
-      AddNode(node, "training_mode", out);
-    } else if (drops && !(node.outputs.size() > 1 && read_.contains(node.outputs[1]))) {
-      AddIdentity(node.inputs[0], node.outputs[0], out);
-    } else if (drops) {
-      node.inputs.resize(std::min<size_t>(node.inputs.size(), 2));
-      AddNode(node, "", out);
+      AddInForm(node, std::nullopt, out);
     } else {
-      out.AddView(whole);
+      AddInForm(node, whole, out);
     }
     return absl::OkStatus();
   }
@@ -145,6 +142,29 @@ class InferenceNodes {
     std::vector<std::pair<std::string, Bytes>> attributes;  // with their fields
     std::vector<Bytes> rest;                                // the other fields
   };
+  // Adds a node. `whole`: its bytes, if it is as it was.
+  void AddInForm(Node node, std::optional<Bytes> whole, Pieces& out) const {
+    const bool changes = form_ == NodeForm::kInference;
+    const bool normalizes = changes && node.domain.empty() && node.op == "BatchNormalization" && node.inputs.size() == 5;
+    const bool drops = changes && node.domain.empty() && node.op == "Dropout" && !node.inputs.empty() &&
+                       !node.outputs.empty() && !(node.inputs.size() > 2 && inputs_.contains(node.inputs[2]));
+    if (normalizes) {
+      for (size_t i = 1; i < node.outputs.size() && i < 3; ++i) {
+        if (read_.contains(node.outputs[i])) AddIdentity(node.inputs[i + 2], node.outputs[i], out);
+      }
+      node.outputs.resize(1);
+      AddNode(node, "training_mode", out);
+    } else if (drops && !(node.outputs.size() > 1 && read_.contains(node.outputs[1]))) {
+      AddIdentity(node.inputs[0], node.outputs[0], out);
+    } else if (drops) {
+      node.inputs.resize(std::min<size_t>(node.inputs.size(), 2));
+      AddNode(node, "", out);
+    } else if (whole) {
+      out.AddView(*whole);
+    } else {
+      AddNode(node, "", out);
+    }
+  }
   absl::StatusOr<std::string> NameOf(Bytes value_info) const {
     if (fields_.type != std::string_view("GraphProto")) return std::string(AsText(value_info));
     std::string out;
@@ -217,13 +237,16 @@ class InferenceNodes {
 
   const WireSource& source_;
   const NodeFields fields_;
+  const NodeForm form_;
+  std::map<std::string, std::vector<AddedParameter>> added_;  // by the first output of their node
   std::set<std::string> read_, inputs_;
 };
 
 // Copies a function with its nodes in their form for inference.
 absl::StatusOr<Pieces> CopyFunction(const WireSource& source, Bytes bytes) {
   Pieces out;
-  InferenceNodes nodes(source, {"FunctionProto", field::function::kNode, field::function::kOutput, field::function::kInput});
+  NodeCopier nodes(source, {"FunctionProto", field::function::kNode, field::function::kOutput, field::function::kInput},
+                   NodeForm::kInference);
   MGE_RETURN_IF_ERROR(nodes.Look(bytes));
   WireReader reader(source, "FunctionProto", bytes);
   while (reader.Next()) {
@@ -239,11 +262,13 @@ absl::StatusOr<Pieces> CopyFunction(const WireSource& source, Bytes bytes) {
 
 // Copies a graph. Removes the replaced names from `missing`.
 absl::StatusOr<Pieces> CopyGraph(const WireSource& source, Bytes bytes, const std::map<std::string, Tensor>& weights,
-                                 std::map<std::string, Tensor>& missing, bool other_folder, NodeForm form) {
+                                 std::map<std::string, Tensor>& missing, bool other_folder, NodeForm form,
+                                 const std::vector<AddedParameter>& added) {
   Pieces out;
-  std::optional<InferenceNodes> nodes;
-  if (form == NodeForm::kInference) {
-    nodes.emplace(source, NodeFields{"GraphProto", field::graph::kNode, field::graph::kOutput, field::graph::kInput});
+  std::optional<NodeCopier> nodes;
+  if (form == NodeForm::kInference || !added.empty()) {
+    nodes.emplace(source, NodeFields{"GraphProto", field::graph::kNode, field::graph::kOutput, field::graph::kInput}, form,
+                  added);
     MGE_RETURN_IF_ERROR(nodes->Look(bytes));
   }
   WireReader reader(source, "GraphProto", bytes);
@@ -271,13 +296,19 @@ absl::StatusOr<Pieces> CopyGraph(const WireSource& source, Bytes bytes, const st
     }
   }
   MGE_RETURN_IF_ERROR(reader.status());
+  for (const AddedParameter& a : added) {
+    if (const auto at = missing.find(a.name); at != missing.end()) {  // one that the file has is not missing any more
+      AddTensor(a.name, weights.at(a.name), out);
+      missing.erase(at);
+    }
+  }
   return out;
 }
 
 }  // namespace
 
 absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& weights, const std::string& path,
-                              const std::string& model_directory, NodeForm form) {
+                              const std::string& model_directory, NodeForm form, const std::vector<AddedParameter>& added) {
   std::error_code ignored;
   const std::filesystem::path target = std::filesystem::path(path).parent_path();
   const bool other_folder = !std::filesystem::equivalent(target.empty() ? "." : target, model_directory, ignored);
@@ -296,7 +327,7 @@ absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& 
       out.AddView(reader.Whole());
       continue;
     }
-    MGE_ASSIGN_OR_RETURN(Pieces graph, CopyGraph(source, reader.Message(), weights, missing, other_folder, form));
+    MGE_ASSIGN_OR_RETURN(Pieces graph, CopyGraph(source, reader.Message(), weights, missing, other_folder, form, added));
     out.AddAll(field::model::kGraph, std::move(graph));
   }
   MGE_RETURN_IF_ERROR(reader.status());

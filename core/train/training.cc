@@ -358,7 +358,9 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_ASSIGN_OR_RETURN(const ValueId compared, FindOutput(graph, options.loss_output));
   const std::vector<bool> reached = ReachedWithoutSettings(graph, compared);
-  std::erase_if(candidates, [&](ValueId v) { return !reached[static_cast<size_t>(v)] || IsExportedNumber(model, v); });
+  const std::vector<bool> constants = ExportedConstants(model);
+  std::erase_if(candidates,
+                [&](ValueId v) { return !reached[static_cast<size_t>(v)] || constants[static_cast<size_t>(v)]; });
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   MGE_ASSIGN_OR_RETURN(ModelLoss added, AddModelLoss(model, options));
   LossParts& parts = added.parts;
