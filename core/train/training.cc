@@ -17,6 +17,7 @@
 #include "core/train/inference_form.h"
 #include "core/train/loss.h"
 #include "core/train/optimizer.h"
+#include "core/train/unpack_sequences.h"
 #include "fmt/format.h"
 #include "mge/losses.hpp"
 #include "mge/optimizers.hpp"
@@ -354,6 +355,8 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
+  MGE_RETURN_IF_ERROR(UnpackSequences(graph));
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
   // Before functions are expanded: constants of their bodies are no parameters.
   MGE_ASSIGN_OR_RETURN(std::vector<ValueId> candidates, Trainable(graph, options.frozen));
   MGE_ASSIGN_OR_RETURN(const ValueId compared, FindOutput(graph, options.loss_output));
@@ -420,6 +423,8 @@ absl::Status MakeEvaluation(onnx::Model& model, const TrainingOptions& options, 
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
+  MGE_RETURN_IF_ERROR(UnpackSequences(graph));
+  MGE_RETURN_IF_ERROR(InferTypes(graph));
   MGE_RETURN_IF_ERROR(ExpandFunctionsWithoutGradient(graph));
   if (inference_form) {
     if (options.average_decay > 0) MGE_RETURN_IF_ERROR(UseAverages(graph, options));

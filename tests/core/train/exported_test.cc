@@ -51,10 +51,10 @@ TEST(ExportedModel, DoesNotTrainNumbersOfTheCode) {
 
 TEST(ExportedModel, WarnsOfMergedWeightsWithTheRecipe) {
   const onnx::Model model = ModelOf(kOptimized, "pytorch");
-  EXPECT_THAT(ExportWarnings(model, Trained(model)),
+  EXPECT_THAT(ExportWarnings(model, Trained(model), {}),
               ElementsAre(testing::AllOf(HasSubstr("'blocks.0.norm1.weight', 'blocks.0.norm1.bias'"), HasSubstr("merged"),
                                          HasSubstr("optimize=False"))));
-  EXPECT_THAT(ExportWarnings(ModelOf(kOptimized, "someone"), Trained(model)), IsEmpty());
+  EXPECT_THAT(ExportWarnings(ModelOf(kOptimized, "someone"), Trained(model), {}), IsEmpty());
 }
 
 TEST(ExportedModel, WeightsThatWereTrainedAreSharedOnPurpose) {
@@ -62,7 +62,7 @@ TEST(ExportedModel, WeightsThatWereTrainedAreSharedOnPurpose) {
   text.replace(text.find("float32[3]<1>"), 13, "float32[3]<1, 2, 1>");
   text.replace(text.find("float32[3]<0>"), 13, "float32[3]<0, 1, 0>");
   const onnx::Model model = ModelOf(text, "pytorch");
-  EXPECT_THAT(ExportWarnings(model, Trained(model)), IsEmpty());
+  EXPECT_THAT(ExportWarnings(model, Trained(model), {}), IsEmpty());
 }
 
 TEST(ExportedModel, WarnsOfFoldedAndFixedBatchNormalization) {
@@ -72,14 +72,15 @@ TEST(ExportedModel, WarnsOfFoldedAndFixedBatchNormalization) {
       "const s = float32[2]<1>\nc = Conv(x, \"onnx::Conv_12\", \"onnx::Conv_13\")\ny = BatchNormalization(c, s, s, s, "
       "s)\noutput y\n",
       "pytorch");
-  EXPECT_THAT(ExportWarnings(model, {}), ElementsAre(testing::AllOf(HasSubstr("'onnx::Conv_12'"), HasSubstr("folded")),
-                                                     HasSubstr("1 BatchNormalization nodes were exported for inference")));
+  EXPECT_THAT(ExportWarnings(model, {}, {}),
+              ElementsAre(testing::AllOf(HasSubstr("'onnx::Conv_12'"), HasSubstr("folded")),
+                          HasSubstr("1 BatchNormalization nodes were exported for inference")));
 }
 
 TEST(ExportedModel, WarnsOfLargerConstantsThatAreTrained) {
   const onnx::Model model =
       ModelOf("input x : float32[2,3]\nconst val_7 = float32[3]<0.5>\ny = Mul(x, val_7)\noutput y\n", "pytorch");
-  EXPECT_THAT(ExportWarnings(model, Trained(model)), ElementsAre(HasSubstr("'val_7' are trained")));
+  EXPECT_THAT(ExportWarnings(model, Trained(model), {}), ElementsAre(HasSubstr("'val_7' are trained")));
 }
 
 }  // namespace
