@@ -55,9 +55,10 @@ constexpr char kDoesNotTrain[] = "the session does not train";
 }  // namespace
 
 mge_status* mge_session_save_checkpoint(mge_session* s, const char* path, const char* notes) try {
-  MGE_API_NEEDS({"session", s}, {"path", path});
+  MGE_API_NEEDS({"session", s});
   if (!s->trained) return Misuse("mge_session_save_checkpoint", kDoesNotTrain);
   MGE_API_ASSIGN_OR_RETURN(mge::Checkpoint checkpoint, StatesOf(*s));
+  if (!path) return nullptr;
   if (notes) checkpoint.notes = notes;
   return Wrap(mge::WriteCheckpoint(checkpoint, path));
 }

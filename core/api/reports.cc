@@ -371,6 +371,15 @@ Json OpsetsJson(const onnx::ModelInfo& info) {
   return rows;
 }
 
+Json Communication(const Session& session) {
+  const CommunicationFacts facts = session.Communication().value_or(CommunicationFacts());
+  const double steps = static_cast<double>(std::max<uint64_t>(facts.steps, 1));
+  return {{"schema", "mge.communication/1"}, {"steps", facts.steps},
+          {"buckets", facts.buckets},        {"bytes", facts.bytes},
+          {"sum_us", facts.busy_us / steps}, {"waited_us", facts.waited_us / steps},
+          {"hidden", facts.Hidden()}};
+}
+
 std::string PlanJson(const Plan& plan, const StepTimes& times, const Summary* summary) {
   Json report = {{"schema", "mge.plan/1"}};
   report.update(PlanObject(plan, times));
@@ -425,6 +434,7 @@ absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, st
     MGE_ASSIGN_OR_RETURN(Json json, Memory(session, plan));
     return Dump(json);
   }
+  if (schema == "mge.communication/1") return Dump(Communication(session));
   return Fail(errors::kApiMisuse, fmt::format("mge_session_report: unknown schema '{}'", schema));
 }
 

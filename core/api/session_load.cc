@@ -128,9 +128,9 @@ absl::StatusOr<mge_session*> NewSession(const mge_runtime& runtime, const mge_se
                        mge::Session::Create(runtime.runtime, std::move(model), alone));
   if (request.data_parallel) {
     auto make = [plain = trained.model,
-                 o = request.options](const mge::SumOverReplicas& sum) -> absl::StatusOr<mge::onnx::Model> {
+                 o = request.options](const mge::ReplicaExchange& exchange) -> absl::StatusOr<mge::onnx::Model> {
       mge::onnx::Model replica = *plain;
-      MGE_RETURN_IF_ERROR(mge::MakeTrainingStep(replica, o, sum).status());
+      MGE_RETURN_IF_ERROR(mge::MakeTrainingStep(replica, o, exchange).status());
       return replica;
     };
     options.stop = nullptr;

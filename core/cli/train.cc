@@ -87,11 +87,12 @@ struct Training {
   const TrainingData& data;
   Session& session;
   const Schedule schedule;
-  const bool writes;  // this process writes the files: it is the only one, or rank 0
+  const int64_t ranks;  // processes of the training
+  const bool writes;    // this process writes the files: it is the only one, or rank 0
   std::optional<TrainCheckpoints> checkpoints = {};
   TrainingProgress progress = {};
 
-  Status SaveCheckpoint() const { return writes && checkpoints ? checkpoints->Save(session, progress) : Status(); }
+  Status SaveCheckpoint() const { return checkpoints ? checkpoints->Save(session, progress) : Status(); }
 };
 
 // Trains on the rest of an epoch, in the given order of its examples.
@@ -132,7 +133,10 @@ Status EndEpoch(Training& t, double measure) {
   if (due) {
     if (Status s = t.SaveCheckpoint(); !s.ok()) return s;
   }
-  return is_best && t.writes && t.checkpoints ? t.checkpoints->SaveBest(t.session, p) : Status();
+  if (!t.checkpoints) return {};
+  if (is_best) return t.checkpoints->SaveBest(t.session, p);
+  // Hosts may round losses of the validation differently: this process could be the only one that has no best one.
+  return t.ranks > 1 ? t.session.HelpToSaveCheckpoint() : Status();
 }
 
 // Returns the dimension of the classes: the one that the labels lack, or 0 if several or none can be that. Unknown sizes of the
@@ -282,6 +286,16 @@ int Resume(Training& t) {
       "give the same options and data");
 }
 
+// Says how long the processes have exchanged gradients. `facts` is "mge.communication/1".
+void ShowCommunication(const Globals& globals, const Json& facts) {
+  if (!facts.is_object() || facts["steps"] == 0) return;  // the devices exchange them, and measure nothing
+  PrintMessage(globals,
+               fmt::format("each step sums {:.1f} MB of gradients over the processes in {} buckets: {:.2f} ms, {:.0f} % "
+                           "of them while the backward pass goes on",
+                           facts["bytes"].get<double>() / 1e6, facts["buckets"].get<int64_t>(),
+                           facts["sum_us"].get<double>() / 1e3, 100 * facts["hidden"].get<double>()));
+}
+
 // This process among those of the training.
 struct ProcessPlace {
   int64_t rank = 0, ranks = 1;
@@ -349,11 +363,11 @@ int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOption
         "token_cross_entropy if it is the last one");
   }
 
-  Training training = {globals, o, data, session, schedule, writes};
+  Training training = {globals, o, data, session, schedule, place.ranks, writes};
   training.progress.seed = o.seed;
   training.progress.batch = o.batch;
   training.progress.examples = data.examples();
-  if (!o.checkpoints.empty()) training.checkpoints.emplace(o.checkpoints, o.keep);
+  if (!o.checkpoints.empty()) training.checkpoints.emplace(o.checkpoints, o.keep, writes);
   if (o.resume) {
     if (const int code = Resume(training)) return code;
   }
@@ -394,17 +408,26 @@ int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOption
     progress.Step(static_cast<size_t>(number));
   }
   if (!writes) return kExitOk;
+  Json communication;
+  if (place.ranks > 1) {
+    std::string text;
+    if (Status s = session.Report("mge.communication/1").MoveTo(text); !s.ok()) return Report(globals, s);
+    communication = Json::parse(text);
+  }
   if (globals.json) {
-    PrintJson({{"schema", "mge.train/1"},
-               {"device", session.device(0)},
-               {"devices", DevicesOf(session, o)},
-               {"processes", place.ranks},
-               {"parameters", session.parameter_count()},
-               {"examples", data.examples()},
-               {"epochs", std::move(rows)},
-               {"file", o.output}});
+    Json report = {{"schema", "mge.train/1"},
+                   {"device", session.device(0)},
+                   {"devices", DevicesOf(session, o)},
+                   {"processes", place.ranks},
+                   {"parameters", session.parameter_count()},
+                   {"examples", data.examples()},
+                   {"epochs", std::move(rows)},
+                   {"file", o.output}};
+    if (communication.is_object()) report["communication"] = std::move(communication);
+    PrintJson(report);
   } else {
     Print(Table(table));
+    ShowCommunication(globals, communication);
   }
   if (!o.output.empty() && table.size() > 1) PrintMessage(globals, "wrote " + o.output);
   return kExitOk;

@@ -59,6 +59,7 @@ bool ReadNotes(const std::string& notes, TrainingProgress* p) {
 bool TrainCheckpoints::IsEmpty() const { return StepFiles(folder_).empty(); }
 
 Status TrainCheckpoints::Save(const Session& session, const TrainingProgress& progress) const {
+  if (!writes_) return session.HelpToSaveCheckpoint();
   const std::string path = fmt::format("{}/{}{:012}{}", folder_, kPrefix, progress.steps, kSuffix);
   if (Status s = session.SaveCheckpoint(path, NotesOf(progress)); !s.ok()) return s;
   const std::vector<std::string> files = StepFiles(folder_);
@@ -69,6 +70,7 @@ Status TrainCheckpoints::Save(const Session& session, const TrainingProgress& pr
 }
 
 Status TrainCheckpoints::SaveBest(const Session& session, const TrainingProgress& progress) const {
+  if (!writes_) return session.HelpToSaveCheckpoint();
   return session.SaveCheckpoint(folder_ + "/best.ckpt", NotesOf(progress));
 }
 

@@ -25,8 +25,10 @@ struct TrainingProgress {
 
 class TrainCheckpoints {
  public:
-  // `folder` must exist. Keeps the newest `keep` files besides the best one.
-  TrainCheckpoints(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}
+  // `folder` must exist. Keeps the newest `keep` files besides the best one. A process that does not write only helps the one
+  // that does, which must save at the same time.
+  TrainCheckpoints(std::string folder, int64_t keep, bool writes = true)
+      : folder_(std::move(folder)), keep_(keep), writes_(writes) {}
 
   bool IsEmpty() const;
   // Writes step-NUMBER.ckpt, then removes older ones.
@@ -40,6 +42,7 @@ class TrainCheckpoints {
  private:
   std::string folder_;
   int64_t keep_;
+  bool writes_;
 };
 
 }  // namespace mge::cli

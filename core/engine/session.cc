@@ -120,6 +120,7 @@ class EvaluationOfReplicas final : public Replicas {
     return session_ ? session_->last_plan() : nullptr;
   }
   std::pair<int64_t, int64_t> PartOf(int64_t examples) const override { return {0, examples}; }  // each process runs all
+  std::optional<CommunicationFacts> Communication() const override { return std::nullopt; }
   std::shared_ptr<Session> First() const override { return trains_->First(); }
 
  private:

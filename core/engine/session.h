@@ -7,6 +7,7 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,12 +46,23 @@ struct SessionOptions {
   const StopControl* stop = nullptr;             // ends Create() early; used only during the call
 };
 
+// The sums of a training over several processes, of all steps so far.
+struct CommunicationFacts {
+  uint64_t steps = 0;
+  uint64_t buckets = 0;  // of a step, each of which is summed when its gradients are computed
+  uint64_t bytes = 0;    // of a step
+  double busy_us = 0;    // the time of the sums
+  double waited_us = 0;  // how long steps waited for them
+  // Returns the part of the sums' time in which the steps went on, in [0, 1].
+  double Hidden() const { return busy_us > waited_us ? 1 - waited_us / busy_us : 0; }
+};
+
 // Sessions that run a model in place of the one that the caller has (core/kvstore). Thread-safe.
 class Replicas {
  public:
   virtual ~Replicas() = default;
   // Like the functions of Session. Run() creates all outputs, in host memory. One call of Run(), ReadState() or
-  // WriteState() at a time.
+  // WriteState() at a time. If a state is divided over several processes, all must call ReadState() at the same time.
   virtual absl::Status Run(std::span<const HostValue> inputs, std::span<HostValue> outputs, RunState& control) = 0;
   virtual absl::StatusOr<Tensor> ReadState(const std::string& name) = 0;
   virtual absl::Status WriteState(const std::string& name, const Tensor& elements) = 0;
@@ -59,6 +71,8 @@ class Replicas {
   virtual std::shared_ptr<const Plan> last_plan() const = 0;
   // Returns the examples of a batch of `examples` that this process computes: the number of the first one, and how many.
   virtual std::pair<int64_t, int64_t> PartOf(int64_t examples) const = 0;
+  // Returns the facts of several processes, if the host sums their gradients. Call it between runs.
+  virtual std::optional<CommunicationFacts> Communication() const = 0;
   // Returns the session whose states are read. Another one may take its place after a run that failed. Safe on any thread.
   virtual std::shared_ptr<Session> First() const = 0;
 };
@@ -108,6 +122,7 @@ class Session : public std::enable_shared_from_this<Session> {
   std::pair<int64_t, int64_t> PartOf(int64_t examples) const {
     return replicas_ ? replicas_->PartOf(examples) : std::pair<int64_t, int64_t>(0, examples);
   }
+  std::optional<CommunicationFacts> Communication() const { return replicas_ ? replicas_->Communication() : std::nullopt; }
   // Lets these sessions run the model from now on. Call it before the first run.
   void RunOn(std::shared_ptr<Replicas> replicas) { replicas_ = std::move(replicas); }
 
@@ -139,7 +154,8 @@ class Session : public std::enable_shared_from_this<Session> {
   uint64_t operations() const { return operations_.load(std::memory_order_relaxed); }
   // Returns the names of all states. In a training session, kRandomState is one of them.
   std::vector<std::string> StateNames() const;
-  // Returns a copy of the elements of a state, when no run is changing it. Fails with kBadInput if there is no such state.
+  // Returns a copy of the elements of a state, when no run is changing it. Fails with kBadInput if there is no such state. With
+  // train.shard_optimizer, the states of the optimizer are divided over processes, which must then all call it.
   absl::StatusOr<Tensor> ReadState(const std::string& name);
   // Copies the elements to a state, when no run is using it. Fails with kBadInput if there is no such state, or it has another
   // type or shape.

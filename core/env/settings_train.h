@@ -113,6 +113,16 @@ inline constexpr Setting<bool> kTrainInplaceUpdate = {
         "Adds the change of a parameter to it in its memory, instead of computing the new parameter and writing it there.",
     .aliases = "MEGENGINE_INPLACE_UPDATE",
 };
+inline constexpr Setting<bool> kTrainShardOptimizer = {
+    .key = "train.shard_optimizer",
+    .default_value = false,
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Divides the states of the optimizer over the replicas of a data-parallel training. Each replica updates its part "
+        "of "
+        "every parameter, and all gather the parts, to the same numbers. Checkpoints have the whole states, so that any "
+        "number of replicas can continue from them.",
+};
 inline constexpr Setting<bool> kTrainSublinear = {
     .key = "train.sublinear",
     .default_value = false,
@@ -284,7 +294,9 @@ inline constexpr Setting<int64_t> kKvstoreBigArray = {
     .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Minimum number of elements for which the host adds up an array of gradients of several devices with "
-        "kvstore.reduction_threads threads.",
+        "kvstore.reduction_threads threads. Between processes, gradients are summed in buckets of at least so many "
+        "elements, "
+        "each while the backward pass computes the next ones.",
     .aliases = "MXNET_KVSTORE_BIGARRAY_BOUND",
     .unstable = true,
 };
@@ -402,12 +414,13 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
     .aliases = "MXNET_MP_OPENCV_NUM_THREADS",
 };
 
-inline constexpr auto kTrainRows = SettingRows(
-    kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kCollectiveLauncher, kCollectivePort,
-    kCollectiveBind, kTrainMirror, kTrainInplaceUpdate, kTrainSublinear, kSublinearTries, kSublinearGenerations,
-    kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel, kEagerQueueCommands, kEagerCatchErrors,
-    kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kKvstoreThreads,
-    kKvstoreBigArray, kKvstoreType, kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty,
-    kKvstoreP2p, kDataHome, kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
+inline constexpr auto kTrainRows =
+    SettingRows(kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kCollectiveLauncher, kCollectivePort,
+                kCollectiveBind, kTrainMirror, kTrainInplaceUpdate, kTrainShardOptimizer, kTrainSublinear, kSublinearTries,
+                kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel,
+                kEagerQueueCommands, kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr,
+                kEagerDtrThreshold, kEagerDtrMinimum, kKvstoreThreads, kKvstoreBigArray, kKvstoreType, kKvstoreTree,
+                kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
+                kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

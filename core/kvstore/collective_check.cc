@@ -29,7 +29,8 @@ absl::StatusOr<double> TimeOfSum(ProcessGroup& group, ProcessSum& sum, const Che
   for (int i = 0; i < size.times; ++i) {
     std::ranges::fill(array.MutableData<float>(), own);
     const auto begin = std::chrono::steady_clock::now();
-    MGE_RETURN_IF_ERROR(sum.AllReduce(array, {i, size.elements}, wait));
+    const ProcessStep step = {i, size.elements};
+    MGE_RETURN_IF_ERROR(sum.AllReduce(array, &step, wait));
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     shortest = std::min(shortest, took.count());
     if (std::ranges::all_of(array.Data<float>(), [&](float x) { return x == all; })) continue;

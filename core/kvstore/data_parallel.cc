@@ -4,104 +4,30 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <utility>
 
+#include "core/base/element_range.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
-#include "core/base/thread.h"
 #include "core/env/settings_train.h"
 #include "core/kvstore/batch_division.h"
+#include "core/kvstore/bucketed_sum.h"
+#include "core/kvstore/crew.h"
 #include "core/kvstore/device_links.h"
 #include "core/kvstore/local_group.h"
 #include "core/kvstore/process_sum.h"
 #include "core/kvstore/training_processes.h"
 #include "core/kvstore/tree_sum.h"
-#include "core/ops/rewrites/node_adder.h"
 #include "core/plugin/device_tensor.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
 
 namespace mge {
 namespace {
-
-// The threads of one run, one per replica.
-class Crew {
- public:
-  explicit Crew(size_t replicas) : results_(replicas) {}
-  ~Crew() { Join(); }
-
-  // Starts the thread of the next replica.
-  void Start(std::function<absl::Status()> run) {
-    const size_t replica = threads_.size();
-    threads_.emplace_back([this, replica, run = std::move(run)] { End(replica, NoThrow(run)); });
-  }
-  // Waits until all replicas have called it, or one has ended before. Returns whether all have.
-  bool AllReady() {
-    std::unique_lock lock(mutex_);
-    ++ready_;
-    changed_.notify_all();
-    changed_.wait(lock, [&] { return ready_ == results_.size() || ended_ > 0 || stopped_; });
-    return ready_ == results_.size();
-  }
-  // Ends the waits of AllReady().
-  void Stop() {
-    std::lock_guard lock(mutex_);
-    stopped_ = true;
-    changed_.notify_all();
-  }
-  // Waits for the next end of a replica, but not longer than kStopSlice. Returns whether replicas are left.
-  bool Wait() {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, kStopSlice, [&] { return ended_ == results_.size() || failed(); });
-    return ended_ < results_.size();
-  }
-  void Join() {
-    for (Thread& thread : threads_) thread.join();
-    threads_.clear();
-  }
-  bool HasFailed() {
-    std::lock_guard lock(mutex_);
-    return failed();
-  }
-  // Returns the first failure that is not a consequence of another one. Only after Join().
-  absl::Status Failure(const std::vector<std::string>& devices) const {
-    if (failures_.empty()) return absl::OkStatus();
-    // A rank that is stopped, or that waits for one that has failed.
-    auto follows = [&](size_t r) {
-      return absl::IsCancelled(results_[r]) || ErrorId(results_[r]) == errors::kDeviceUnusable.id;
-    };
-    const auto cause = std::ranges::find_if_not(failures_, follows);
-    const size_t replica = cause == failures_.end() ? failures_.front() : *cause;
-    return AddWhere(results_[replica], fmt::format("replica {} on {}", replica, devices[replica]));
-  }
-
- private:
-  bool failed() const { return !failures_.empty(); }
-  void End(size_t replica, absl::Status status) {
-    std::lock_guard lock(mutex_);
-    if (!status.ok()) failures_.push_back(replica);
-    results_[replica] = std::move(status);
-    ++ended_;
-    changed_.notify_all();
-  }
-
-  std::vector<Thread> threads_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  size_t ready_ = 0, ended_ = 0;  // guarded by mutex_, as all below
-  bool stopped_ = false;
-  std::vector<absl::Status> results_;  // by replica
-  std::vector<size_t> failures_;       // in the order of time
-};
-
-// Adds one mge.AllReduce.
-std::vector<ValueId> AllReduce(Graph& graph, std::span<const ValueId> values) {
-  return NodeAdder(graph, "replicas").AddOurs("AllReduce", {values.begin(), values.end()}, values.size(), {});
-}
 
 class DataParallel final : public Replicas {
  public:
@@ -115,7 +41,8 @@ class DataParallel final : public Replicas {
         facts_(std::move(facts)),
         first_(launch_.rank * devices_.size()),
         replicas_(launch_.ranks * devices_.size()),
-        division_(whole.graph(), whole.output_types(), options_.outputs.empty(), replicas_) {}
+        division_(whole.graph(), whole.output_types(), options_.outputs.empty(), replicas_),
+        states_(StatesOf(whole.graph())) {}
 
   // Creates the sessions. `states` are the elements of the states with these names; the others are as in the model.
   absl::Status Build(const std::map<std::string, Tensor>& states) {
@@ -130,14 +57,12 @@ class DataParallel final : public Replicas {
       options.device = devices_[r];
       options.communicators = ranks[r];
       options.outputs_on_device = false;
-      auto sum = [this, r](Graph& graph, std::span<const ValueId> values) -> absl::StatusOr<std::vector<ValueId>> {
-        return trees_ ? trees_->Add(graph, values, static_cast<int>(r)) : AllReduce(graph, values);
-      };
-      MGE_ASSIGN_OR_RETURN(onnx::Model model, make_(sum));
+      MGE_ASSIGN_OR_RETURN(onnx::Model model, make_(ExchangeOf(r, *settings)));
       for (ValueId v = 0; v < model.graph.value_count(); ++v) {
         Value& value = model.graph.value(v);
         const auto state = states.find(value.name);
-        if (!value.dead && state != states.end()) value.constant = state->second;
+        if (value.dead || state == states.end()) continue;
+        MGE_ASSIGN_OR_RETURN(value.constant, PartOfState(state->second, value.type.dims, first_ + r));
       }
       MGE_ASSIGN_OR_RETURN(std::shared_ptr<Session> session, Session::Create(runtime_, std::move(model), options));
       sessions.push_back(std::move(session));
@@ -175,7 +100,7 @@ class DataParallel final : public Replicas {
       own.seed = (control.seed + (first_ + r) * 0x9e3779b97f4a7c15u + (control.next_random >> 32) * 0xd1342543de82ef95u) | 1;
     }
     MGE_RETURN_IF_ERROR(RunAll(runs, control));
-    stepped_ = true;
+    ++steps_;
     for (size_t i = 0; i < outputs.size(); ++i) {
       std::vector<const HostValue*> values;
       for (const RunOfReplica& run : runs) values.push_back(&run.outputs[i]);
@@ -188,16 +113,33 @@ class DataParallel final : public Replicas {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<Tensor> ReadState(const std::string& name) override { return First()->ReadState(name); }
+  absl::StatusOr<Tensor> ReadState(const std::string& name) override {
+    const std::vector<std::shared_ptr<Session>> sessions = Sessions();
+    MGE_ASSIGN_OR_RETURN(Tensor first, sessions[0]->ReadState(name));
+    const auto whole = states_.find(name);
+    if (whole == states_.end() || first.shape() == whole->second) return first;
+    std::vector<Tensor> parts = {std::move(first)};
+    for (size_t r = 1; r < sessions.size(); ++r) {
+      MGE_ASSIGN_OR_RETURN(parts.emplace_back(), sessions[r]->ReadState(name));
+    }
+    return JoinState(name, whole->second, parts);
+  }
   absl::Status WriteState(const std::string& name, const Tensor& elements) override {
     if (broken_) MGE_RETURN_IF_ERROR(Repair());
-    for (const std::shared_ptr<Session>& session : sessions_) {
-      if (absl::Status written = session->WriteState(name, elements); !written.ok()) {
+    for (size_t r = 0; r < sessions_.size(); ++r) {
+      const Shape dims = StatesOf(sessions_[r]->graph()).at(name);
+      MGE_ASSIGN_OR_RETURN(const Tensor part, PartOfState(elements, dims, first_ + r));
+      if (absl::Status written = sessions_[r]->WriteState(name, part); !written.ok()) {
         broken_ = true;
         return written;
       }
     }
     return absl::OkStatus();
+  }
+  std::optional<CommunicationFacts> Communication() const override {
+    if (!group_ || launch_.ranks == 1) return std::nullopt;
+    const LocalGroup::Sums sums = group_->Facts();
+    return CommunicationFacts{steps_, sums.buckets, sums.bytes, sums.busy_us, sums.waited_us};
   }
   std::shared_ptr<const Plan> last_plan() const override { return First()->last_plan(); }
   std::pair<int64_t, int64_t> PartOf(int64_t examples) const override {
@@ -223,10 +165,78 @@ class DataParallel final : public Replicas {
   }
 
  private:
+  static std::map<std::string, Shape> StatesOf(const Graph& graph) {
+    std::map<std::string, Shape> out;
+    for (ValueId v = 0; v < graph.value_count(); ++v) {
+      const Value& value = graph.value(v);
+      if (!value.dead && value.role == Role::kState) out[value.name] = value.type.dims;
+    }
+    return out;
+  }
+
   struct RunOfReplica {
     std::vector<HostValue> inputs, outputs;
     RunState control;
   };
+
+  // Returns how replica `r` of this process works with the others.
+  ReplicaExchange ExchangeOf(size_t r, const Snapshot& settings) const {
+    ReplicaExchange out;
+    out.replica = static_cast<uint32_t>(first_ + r);
+    out.replicas = static_cast<uint32_t>(replicas_);
+    out.sum = [this, r, bucket = settings.Get<kKvstoreBigArray>()](
+                  Graph& graph, std::span<const ValueId> values) -> absl::StatusOr<std::vector<ValueId>> {
+      if (trees_) return trees_->Add(graph, values, static_cast<int>(r));
+      // Within a process, the replicas compute their gradients at the same time, so that nothing would go on meanwhile.
+      if (group_ && launch_.ranks > 1) return AddBucketedSum(graph, values, bucket);
+      return AddSum(graph, values);
+    };
+    if (!settings.Get<kTrainShardOptimizer>()) return out;
+    out.gather = [replica = out.replica, replicas = out.replicas, by_host = group_ != nullptr](
+                     Graph& graph, std::span<const ValueId> parts, std::span<const ValueId> before,
+                     std::span<const int64_t> elements) -> absl::StatusOr<std::vector<ValueId>> {
+      if (by_host) return AddGather(graph, parts, elements);
+      return AddGatherByBroadcasts(graph, parts, before, elements, {replica, replicas});
+    };
+    return out;
+  }
+
+  // Returns the elements that a state with these sizes has in a replica.
+  absl::StatusOr<Tensor> PartOfState(const Tensor& whole, const Shape& dims, size_t replica) const {
+    if (whole.shape() == dims) return whole;
+    const ElementRange part =
+        PartOfElements(whole.elements(), static_cast<uint32_t>(replica), static_cast<uint32_t>(replicas_));
+    MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(whole.dtype(), {part.count}));
+    const int64_t size = ElementBytes(whole.dtype());
+    std::memcpy(out.mutable_data(), static_cast<const char*>(whole.data()) + part.begin * size,
+                static_cast<size_t>(part.count * size));
+    return out;
+  }
+  // Joins the parts of a state that the replicas of this process and those of the others have.
+  absl::StatusOr<Tensor> JoinState(const std::string& name, const Shape& dims, std::span<const Tensor> parts) {
+    const DType dtype = parts[0].dtype();
+    const int64_t size = ElementBytes(dtype);
+    MGE_ASSIGN_OR_RETURN(Tensor out, Tensor::Create(dtype, dims));
+    auto begin = [&](size_t replica) {
+      const auto r = static_cast<uint32_t>(replica), all = static_cast<uint32_t>(replicas_);
+      return r == all ? out.elements() : PartOfElements(out.elements(), r, all).begin;
+    };
+    for (size_t r = 0; r < parts.size(); ++r) {
+      std::memcpy(static_cast<char*>(out.mutable_data()) + begin(first_ + r) * size, parts[r].data(),
+                  static_cast<size_t>(parts[r].bytes()));
+    }
+    if (launch_.ranks == 1) return out;
+    std::vector<int64_t> ends;
+    for (uint32_t process = 1; process <= launch_.ranks; ++process) ends.push_back(begin(process * parts.size()) * size);
+    MGE_ASSIGN_OR_RETURN(const auto settings, runtime_->registry().SnapshotWith(options_.settings));
+    MGE_RETURN_IF_ERROR(process_sum_->AllGather(
+        out, ends, {fmt::format("the reading of state '{}'", name), PatienceOf(*settings, steps_ == 0), nullptr}));
+    return out;
+  }
+  std::vector<std::shared_ptr<Session>> Sessions() const {
+    std::lock_guard lock(mutex_);
+    return sessions_;
+  }
 
   // Returns the parts of this process's replicas.
   std::vector<BatchPart> Own(const std::vector<BatchPart>& parts) const {
@@ -243,25 +253,41 @@ class DataParallel final : public Replicas {
     joined_ = true;
     runtime_->logger().Info("rank {} of {} by {} on host {} ({})", launch_.rank, launch_.ranks, launch_.launcher,
                             launch_.host, launch_.source);
-    MGE_ASSIGN_OR_RETURN(const onnx::Model model, make_([](Graph&, std::span<const ValueId> values) {
-                           return std::vector<ValueId>(values.begin(), values.end());
-                         }));
+    ReplicaExchange none;
+    none.sum = [](Graph&, std::span<const ValueId> values) { return std::vector<ValueId>(values.begin(), values.end()); };
+    MGE_ASSIGN_OR_RETURN(const onnx::Model model, make_(none));
     MGE_ASSIGN_OR_RETURN(const std::string model_facts, ModelFacts(model));
-    facts_ += fmt::format("devices of each process: {}\nseed of the random numbers: {}\n{}", devices_.size(),
-                          settings.Get<kSeed>(), model_facts);
-    if (!launch_.mpi) return absl::OkStatus();
+    facts_ += fmt::format("devices of each process: {}\nseed of the random numbers: {}\n{}: {}\n{}: {}\n{}", devices_.size(),
+                          settings.Get<kSeed>(), kKvstoreBigArray.key, settings.Get<kKvstoreBigArray>(),
+                          kTrainShardOptimizer.key, settings.Get<kTrainShardOptimizer>(), model_facts);
+    if (!launch_.mpi) {
+      if (!settings.Get<kTrainShardOptimizer>()) return absl::OkStatus();
+      return Fail(errors::kUnsupportedFeature, "train.shard_optimizer needs MPI between the processes",
+                  {.what = "checkpoints gather the states of the optimizer in host memory",
+                   .where = settings.OriginOf<kTrainShardOptimizer>().Describe(),
+                   .fix = fmt::format("start the processes with mpirun -n {}, or leave it unset", launch_.ranks)});
+    }
     MGE_ASSIGN_OR_RETURN(processes_, runtime_->JoinProcesses(launch_, PatienceOf(settings, true)));
+    process_sum_ = std::make_unique<ProcessSum>(processes_, HostSum());
     return CompareFacts(*processes_, facts_, PatienceOf(settings, true));
   }
 
   // Lets the sums of this process's replicas be summed over all processes.
   void SumOverProcesses(const HostSum& sum, std::shared_ptr<const Snapshot> settings) {
     process_sum_ = std::make_unique<ProcessSum>(processes_, sum);
-    group_->SetOuter([this, settings = std::move(settings)](Tensor& array) {
-      const GroupWait wait = {fmt::format("the sum of the gradients of step {}", step_.number + 1),
-                              PatienceOf(*settings, !stepped_), &group_->stop()};
-      return process_sum_->AllReduce(array, step_, wait);
-    });
+    LocalGroup::Outer outer = {.first = static_cast<uint32_t>(first_), .ranks = static_cast<uint32_t>(replicas_)};
+    auto wait = [this, settings = std::move(settings)](std::string_view what) {
+      return GroupWait{fmt::format("{} of step {}", what, step_.number + 1), PatienceOf(*settings, steps_ == 0),
+                       &group_->stop()};
+    };
+    outer.sum = [this, wait](Tensor& array, uint32_t bucket) {
+      // The sizes of the other buckets follow from the facts that all processes share.
+      return process_sum_->AllReduce(array, bucket == 0 ? &step_ : nullptr, wait("the sum of the gradients"));
+    };
+    outer.gather = [this, wait](Tensor& bytes, std::span<const int64_t> ends) {
+      return process_sum_->AllGather(bytes, ends, wait("the gathering of the parameters"));
+    };
+    group_->SetOuter(std::move(outer));
   }
 
   // Creates the group of the replicas, and returns their ranks. The gradients are summed along trees if the settings say so.
@@ -451,12 +477,10 @@ class DataParallel final : public Replicas {
 
   // Creates the sessions again with the states of the first replica, after a run that failed or was stopped.
   absl::Status Repair() {
+    if (launch_.ranks > 1) return Build({});  // which says that the processes have failed
     std::map<std::string, Tensor> states;
-    const Graph& graph = sessions_[0]->graph();
-    for (ValueId v = 0; v < graph.value_count(); ++v) {
-      const Value& value = graph.value(v);
-      if (value.dead || value.role != Role::kState) continue;
-      MGE_ASSIGN_OR_RETURN(states[value.name], sessions_[0]->ReadState(value.name));
+    for (const auto& [name, dims] : states_) {
+      MGE_ASSIGN_OR_RETURN(states[name], ReadState(name));
     }
     MGE_RETURN_IF_ERROR(Build(states));
     broken_ = false;
@@ -471,11 +495,12 @@ class DataParallel final : public Replicas {
   std::string facts_;              // lines that all processes must share
   const size_t first_, replicas_;  // the number of this process's first replica, and of all replicas
   const BatchDivision division_;
-  std::shared_ptr<ProcessGroup> processes_;  // nullptr: there is one process, or the devices' backend connects them
-  bool joined_ = false;                      // the processes have come together once, which is all that they can
+  const std::map<std::string, Shape> states_;  // the sizes of the states with which one device trains
+  std::shared_ptr<ProcessGroup> processes_;    // nullptr: there is one process, or the devices' backend connects them
+  bool joined_ = false;                        // the processes have come together once, which is all that they can
   std::unique_ptr<ProcessSum> process_sum_;
   ProcessStep step_;                   // of the present run
-  bool stepped_ = false;               // a step has ended
+  uint64_t steps_ = 0;                 // that have ended
   std::shared_ptr<LocalGroup> group_;  // nullptr: the transport is the backend's
   std::optional<TreeSum> trees_;       // nullopt: mge.AllReduce sums
   mutable std::mutex mutex_;

@@ -13,8 +13,8 @@
 
 namespace mge {
 
-// Creates the model of a replica: a training step that sums with this function.
-using MakeReplica = std::function<absl::StatusOr<onnx::Model>(const SumOverReplicas& sum)>;
+// Creates the model of a replica: a training step that works with the others as described.
+using MakeReplica = std::function<absl::StatusOr<onnx::Model>(const ReplicaExchange& exchange)>;
 
 // Lets replicas run `session`, one on each device in the list of its options. `session` has the training step of one device,
 // whose inputs and outputs stay those of the caller. With one device and one process, the session trains alone. `facts` are

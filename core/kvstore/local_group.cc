@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
+#include <tuple>
 #include <utility>
 
+#include "core/base/element_range.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
 #include "core/plan/collective_step.h"
@@ -19,6 +22,7 @@ namespace mge {
 namespace {
 
 constexpr size_t kPlaceAlignment = 64;
+constexpr uint32_t kNoBucket = std::numeric_limits<uint32_t>::max();  // the key of sums that have no bucket
 
 size_t BytesOf(const CollectiveOperand& o) {
   return static_cast<size_t>(o.count) * static_cast<size_t>(ElementBytes(static_cast<DType>(o.dtype)));
@@ -31,7 +35,7 @@ size_t PlaceBytes(const CollectiveOperand& o) {
 class LocalRank final : public Communicator {
  public:
   LocalRank(Device& device, std::shared_ptr<LocalGroup> group, uint32_t rank)
-      : Communicator(device, rank, group->ranks()), group_(std::move(group)) {}
+      : Communicator(device, group->first() + rank, group->all_ranks()), group_(std::move(group)), local_(rank) {}
   ~LocalRank() override {
     if (fence_ && !device().Orphaned()) device().queue_api()->fence_destroy(fence_);
   }
@@ -45,19 +49,28 @@ class LocalRank final : public Communicator {
  private:
   absl::Status RunStep(const CollectiveStepArgs& step, const mge_run* run) {
     if (step.kind == CollectiveKind::kExchange) return Exchange(step, run);
-    if (step.kind != CollectiveKind::kAllReduce || step.reduction != MGE_REDUCE_SUM) {
+    if (step.kind == CollectiveKind::kEndSum) {
+      MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->EndSum(step.bucket));
+      if (run->queue) MGE_RETURN_IF_ERROR(FreeStaging(step));
+      return Deliver(step, run, sums);
+    }
+    const bool sums = step.kind == CollectiveKind::kStartSum ||
+                      (step.kind == CollectiveKind::kAllReduce && step.reduction == MGE_REDUCE_SUM);
+    if (!sums && step.kind != CollectiveKind::kAllGather) {
       return Fail(errors::kUnsupportedFeature, "these replicas have no collective operators but sums",
                   {.fix = "remove the other ones from the model, or train it on one device"});
     }
     MGE_ASSIGN_OR_RETURN(std::vector<LocalGroup::Operand> mine, Fetch(step, run));
-    MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->Sum(rank(), std::move(mine)));
-    return Deliver(step, run, sums);
+    if (step.kind == CollectiveKind::kStartSum) return group_->StartSum(local_, step.bucket, std::move(mine));
+    if (step.kind == CollectiveKind::kAllGather) return Gather(step, run, std::move(mine));
+    MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> all, group_->Sum(local_, std::move(mine)));
+    return Deliver(step, run, all);
   }
 
   // Brings the arrays to host memory.
   absl::StatusOr<std::vector<LocalGroup::Operand>> Fetch(const CollectiveStepArgs& step, const mge_run* run) {
     std::vector<LocalGroup::Operand> out;
-    if (run->queue) MGE_RETURN_IF_ERROR(Stage(step));
+    if (run->queue) MGE_RETURN_IF_ERROR(FreeStaging(step));
     size_t place = 0;
     for (uint32_t i = 0; i < step.operands; ++i) {
       const CollectiveOperand& o = step.list()[i];
@@ -73,7 +86,7 @@ class LocalRank final : public Communicator {
     return out;
   }
 
-  // Writes the sums to the step's outputs. The staging memory is free: Fetch() has waited for the queue.
+  // Writes the sums to the step's outputs. The staging memory must be free, as after Fetch(), which waits for the queue.
   absl::Status Deliver(const CollectiveStepArgs& step, const mge_run* run, std::span<const Tensor> sums) {
     size_t place = 0;
     for (uint32_t i = 0; i < step.operands; ++i) {
@@ -84,6 +97,47 @@ class LocalRank final : public Communicator {
       MGE_RETURN_IF_ERROR(Copy(run, Address(run, o.to), staging_.Queue(place), BytesOf(o)));
       place += PlaceBytes(o);
     }
+    return run->queue ? MarkDelivered(run) : absl::OkStatus();
+  }
+
+  // Lets the staging memory hold the operands, when its earlier copies have ended.
+  absl::Status FreeStaging(const CollectiveStepArgs& step) {
+    if (delivered_ > 0) MGE_RETURN_IF_ERROR(WaitUntil(delivered_));
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < step.operands; ++i) bytes += PlaceBytes(step.list()[i]);
+    return staging_.Reserve(device(), bytes);
+  }
+
+  absl::Status Gather(const CollectiveStepArgs& step, const mge_run* run, std::vector<LocalGroup::Operand> mine) {
+    std::vector<int64_t> whole;
+    std::vector<size_t> places;  // of the arrays in the staging memory
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < step.operands; ++i) {
+      CollectiveOperand o = step.list()[i];
+      whole.push_back(static_cast<int64_t>(o.whole));
+      o.count = o.whole;
+      places.push_back(std::exchange(bytes, bytes + PlaceBytes(o)));
+    }
+    MGE_ASSIGN_OR_RETURN(const std::span<const LocalGroup::Gathered> parts, group_->Gather(local_, std::move(mine), whole));
+    if (run->queue) MGE_RETURN_IF_ERROR(staging_.Reserve(device(), bytes));  // Fetch() has waited for the queue
+    for (const LocalGroup::Gathered& part : parts) {
+      const CollectiveOperand& o = step.list()[part.array];
+      const auto size = static_cast<size_t>(ElementBytes(static_cast<DType>(o.dtype)));
+      auto* const to = static_cast<char*>(run->queue ? staging_.Host(places[part.array]) : Address(run, o.to));
+      const size_t count = static_cast<size_t>(part.count) * size;
+      if (count > 0) std::memcpy(to + static_cast<size_t>(part.begin) * size, part.data, count);
+    }
+    for (uint32_t i = 0; run->queue && i < step.operands; ++i) {
+      CollectiveOperand o = step.list()[i];
+      o.count = o.whole;
+      MGE_RETURN_IF_ERROR(Copy(run, Address(run, o.to), staging_.Queue(places[i]), BytesOf(o)));
+    }
+    return run->queue ? MarkDelivered(run) : absl::OkStatus();
+  }
+  // Remembers when the copies from the staging memory have ended.
+  absl::Status MarkDelivered(const mge_run* run) {
+    MGE_RETURN_IF_ERROR(Signal(run));
+    delivered_ = value_;
     return absl::OkStatus();
   }
 
@@ -129,7 +183,7 @@ class LocalRank final : public Communicator {
 
   absl::Status SubmitAll(std::span<const CollectiveOperand> all, const mge_run* run) {
     auto passes_host = [&](const CollectiveOperand& o) {
-      return o.sends && o.peer >= 0 && !group_->IsDirect(rank(), static_cast<uint32_t>(o.peer));
+      return o.sends && o.peer >= 0 && !group_->IsDirect(local_, static_cast<uint32_t>(o.peer));
     };
     size_t bytes = 0, place = 0;
     for (const CollectiveOperand& o : all) bytes += run->queue && passes_host(o) ? PlaceBytes(o) : 0;
@@ -165,7 +219,7 @@ class LocalRank final : public Communicator {
     std::vector<LocalGroup::Path> direct;
     size_t bytes = 0, place = 0;
     for (const CollectiveOperand& o : all) {
-      if (o.sends || o.peer < 0 || group_->IsDirect(static_cast<uint32_t>(o.peer), rank())) continue;
+      if (o.sends || o.peer < 0 || group_->IsDirect(static_cast<uint32_t>(o.peer), local_)) continue;
       bytes += PlaceBytes(o);
     }
     if (run->queue && bytes > 0) {  // the copies of the previous exchange have left the memory
@@ -224,14 +278,7 @@ class LocalRank final : public Communicator {
 
   LocalGroup::Path PathOf(const CollectiveOperand& o) const {
     const auto peer = static_cast<uint32_t>(o.peer);
-    return o.sends ? LocalGroup::Path{rank(), peer, o.key} : LocalGroup::Path{peer, rank(), o.key};
-  }
-
-  // Lets the staging memory hold all operands.
-  absl::Status Stage(const CollectiveStepArgs& step) {
-    size_t bytes = 0;
-    for (uint32_t i = 0; i < step.operands; ++i) bytes += PlaceBytes(step.list()[i]);
-    return staging_.Reserve(device(), bytes);
+    return o.sends ? LocalGroup::Path{local_, peer, o.key} : LocalGroup::Path{peer, local_, o.key};
   }
 
   absl::Status Copy(const mge_run* run, void* to, const void* from, size_t bytes) const {
@@ -262,17 +309,19 @@ class LocalRank final : public Communicator {
   }
 
   const std::shared_ptr<LocalGroup> group_;
-  Staging staging_;    // of a step's operands, or of what an exchange sends
-  Staging receiving_;  // of what an exchange receives
+  const uint32_t local_;  // the rank within the group
+  Staging staging_;       // of a step's operands, or of what an exchange sends
+  Staging receiving_;     // of what an exchange receives
   mge_fence* fence_ = nullptr;
-  uint64_t value_ = 0;     // the latest one of the fence
-  uint64_t received_ = 0;  // when the copies from receiving_ have ended
+  uint64_t value_ = 0;      // the latest one of the fence
+  uint64_t received_ = 0;   // when the copies from receiving_ have ended
+  uint64_t delivered_ = 0;  // the same of the latest copies from staging_ to the device
 };
 
 class LocalCommunicators final : public Communicators {
  public:
   LocalCommunicators(std::shared_ptr<LocalGroup> group, uint32_t rank) : group_(std::move(group)), rank_(rank) {}
-  uint32_t ranks() const override { return group_->ranks(); }
+  uint32_t ranks() const override { return group_->all_ranks(); }
   bool Serve(const Device&) const override { return true; }
   absl::StatusOr<std::shared_ptr<Communicator>> On(Device& device) override {
     std::lock_guard lock(mutex_);
@@ -319,8 +368,88 @@ absl::Status LocalGroup::Join(const std::function<absl::Status()>& complete) {
 
 absl::StatusOr<std::span<const Tensor>> LocalGroup::Sum(uint32_t rank, std::vector<Operand> mine) {
   operands_[rank] = std::move(mine);
-  MGE_RETURN_IF_ERROR(Join([&] { return SumAll(); }));
-  return sums_;
+  MGE_RETURN_IF_ERROR(Join([&]() -> absl::Status {
+    MGE_RETURN_IF_ERROR(SumAll(whole_));
+    return outer_.sum ? InQueue([this] { return SumOverGroups(whole_, 0); }) : absl::OkStatus();
+  }));
+  return whole_.sums;
+}
+
+absl::Status LocalGroup::StartSum(uint32_t rank, uint32_t bucket, std::vector<Operand> mine) {
+  operands_[rank] = std::move(mine);
+  return Join([&]() -> absl::Status {
+    Summed& sum = buckets_[bucket];
+    MGE_RETURN_IF_ERROR(SumAll(sum));
+    queue_.Submit(bucket, [this, &sum, bucket] { return outer_.sum ? SumOverGroups(sum, bucket) : absl::OkStatus(); });
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::span<const Tensor>> LocalGroup::EndSum(uint32_t bucket) {
+  MGE_RETURN_IF_ERROR(queue_.Wait(bucket));
+  std::lock_guard lock(mutex_);
+  return buckets_.at(bucket).sums;
+}
+
+absl::Status LocalGroup::InQueue(SumQueue::Job job) {
+  queue_.Submit(kNoBucket, std::move(job));
+  return queue_.Wait(kNoBucket);
+}
+
+absl::Status LocalGroup::SumOverGroups(Summed& sum, uint32_t bucket) {
+  MGE_RETURN_IF_ERROR(Aborted());
+  for (auto& [dtype, joined] : sum.joined) MGE_RETURN_IF_ERROR(outer_.sum(joined, bucket));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::span<const LocalGroup::Gathered>> LocalGroup::Gather(uint32_t rank, std::vector<Operand> mine,
+                                                                         std::span<const int64_t> whole) {
+  operands_[rank] = std::move(mine);
+  MGE_RETURN_IF_ERROR(Join([&] { return GatherAll(whole); }));
+  return gathered_;
+}
+
+// Lets gathered_bytes_ hold the parts: rank after rank, and of each rank array after array.
+absl::Status LocalGroup::GatherAll(std::span<const int64_t> whole) {
+  const std::vector<Operand>& first = operands_.front();
+  gathered_.clear();
+  std::vector<int64_t> ends;  // by group of all_ ranks
+  int64_t bytes = 0;
+  for (uint32_t r = 0; r < all_; ++r) {
+    for (size_t i = 0; i < whole.size(); ++i) {
+      const ElementRange part = PartOfElements(whole[i], r, all_);
+      gathered_.push_back({i, part.begin, nullptr, part.count});
+      bytes += part.count * ElementBytes(first[i].dtype);
+    }
+    if ((r + 1) % ranks() == 0) ends.push_back(bytes);
+  }
+  if (!gathered_bytes_.defined() || gathered_bytes_.elements() != bytes) {
+    MGE_ASSIGN_OR_RETURN(gathered_bytes_, Tensor::Create(DType::kU8, {bytes}));
+  }
+  auto* at = static_cast<char*>(gathered_bytes_.mutable_data());
+  for (size_t p = 0; p < gathered_.size(); ++p) {
+    Gathered& part = gathered_[p];
+    const auto rank = static_cast<uint32_t>(p / whole.size());
+    const auto size = static_cast<size_t>(part.count * ElementBytes(first[part.array].dtype));
+    part.data = at;
+    const bool own = rank >= first_ && rank < first_ + ranks();
+    if (own && size > 0) std::memcpy(at, operands_[rank - first_][part.array].data, size);
+    at += size;
+  }
+  if (!outer_.gather || bytes == 0) return absl::OkStatus();
+  return InQueue([&]() -> absl::Status {
+    MGE_RETURN_IF_ERROR(Aborted());
+    return outer_.gather(gathered_bytes_, ends);
+  });
+}
+
+LocalGroup::Sums LocalGroup::Facts() const {
+  Sums out = {.buckets = buckets_.size()};
+  for (const auto& [bucket, sum] : buckets_) {
+    for (const auto& [dtype, joined] : sum.joined) out.bytes += static_cast<uint64_t>(joined.bytes());
+  }
+  std::tie(out.busy_us, out.waited_us) = queue_.Times();
+  return out;
 }
 
 void LocalGroup::Submit(const Path& path, const Buffer& buffer) {
@@ -359,28 +488,28 @@ LocalGroup::Released LocalGroup::WaitForRelease(const Path& path) {
   return released;
 }
 
-absl::Status LocalGroup::Place() {
+absl::Status LocalGroup::Place(Summed& out) {
   const std::vector<Operand>& first = operands_.front();
   std::map<DType, int64_t> sizes;
   for (const Operand& o : first) sizes[o.dtype] += o.elements;
   for (const auto& [dtype, size] : sizes) {
-    Tensor& joined = joined_[dtype];
+    Tensor& joined = out.joined[dtype];
     if (joined.defined() && joined.elements() == size) continue;
     MGE_ASSIGN_OR_RETURN(joined, Tensor::Create(dtype, {size}));
   }
-  std::erase_if(joined_, [&](const auto& entry) { return !sizes.contains(entry.first); });
-  sums_.clear();
+  std::erase_if(out.joined, [&](const auto& entry) { return !sizes.contains(entry.first); });
+  out.sums.clear();
   std::map<DType, int64_t> used;
   for (const Operand& o : first) {
-    Tensor& joined = joined_[o.dtype];
+    Tensor& joined = out.joined[o.dtype];
     auto* const at = static_cast<char*>(joined.mutable_data()) + used[o.dtype] * ElementBytes(o.dtype);
-    sums_.push_back(joined.Within(o.dtype, {o.elements}, at));
+    out.sums.push_back(joined.Within(o.dtype, {o.elements}, at));
     used[o.dtype] += o.elements;
   }
   return absl::OkStatus();
 }
 
-absl::Status LocalGroup::SumAll() {
+absl::Status LocalGroup::SumAll(Summed& out) {
   const std::vector<Operand>& first = operands_.front();
   for (const auto& [data, dtype, elements] : first) {
     if (HostSum::Adds(dtype)) continue;
@@ -393,14 +522,11 @@ absl::Status LocalGroup::SumAll() {
     }
     if (!same) return Fail(errors::kUnsupportedFeature, "the arrays to sum differ between replicas");
   }
-  MGE_RETURN_IF_ERROR(Place());
+  MGE_RETURN_IF_ERROR(Place(out));
   std::vector<const void*> arrays(ranks());
   for (size_t i = 0; i < first.size(); ++i) {
     for (uint32_t r = 0; r < ranks(); ++r) arrays[r] = operands_[r][i].data;
-    sum_.Add(first[i].dtype, arrays, const_cast<void*>(sums_[i].data()), first[i].elements);
-  }
-  for (auto& [dtype, joined] : joined_) {
-    if (outer_) MGE_RETURN_IF_ERROR(outer_(joined));
+    sum_.Add(first[i].dtype, arrays, const_cast<void*>(out.sums[i].data()), first[i].elements);
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/element_range.h"
 #include "core/base/errors.h"
 #include "fmt/format.h"
 
@@ -39,24 +40,11 @@ absl::Status ProcessSum::CompareHeaders() const {
   return absl::OkStatus();
 }
 
-absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep& step, const GroupWait& wait) {
-  const uint32_t ranks = group_->ranks(), me = group_->rank();
-  const DType dtype = array.dtype();
-  const int64_t elements = array.elements(), bytes = ElementBytes(dtype);
-  auto begin = [&](uint32_t r) { return elements / ranks * r + std::min<int64_t>(elements % ranks, r); };
-  auto size = [&](uint32_t r) { return begin(r + 1) - begin(r); };
+absl::Status ProcessSum::Compare(const Header& mine, const GroupWait& wait) {
   Memory& memory = *memory_;
-  memory.array = array;
+  const uint32_t ranks = group_->ranks(), me = group_->rank();
   memory.headers.assign(ranks, {});
-  memory.headers[me] = {step.number, step.examples, elements, static_cast<int64_t>(dtype)};
-  MGE_RETURN_IF_ERROR(Reserve(memory.parts, dtype, size(me) * ranks));
-  MGE_RETURN_IF_ERROR(Reserve(memory.sum, dtype, size(me)));
-  auto* const data = static_cast<char*>(array.mutable_data());
-  auto* const parts = static_cast<char*>(memory.parts.mutable_data());
-  auto at = [&](uint32_t r) { return data + begin(r) * bytes; };
-  auto bytes_of = [&](uint32_t r) { return static_cast<size_t>(size(r) * bytes); };
-
-  // Headers go first and alone: parts of different sizes must not meet.
+  memory.headers[me] = mine;
   std::vector<GroupMessage> messages;
   for (uint32_t r = 0; r < ranks; ++r) {
     if (r == me) continue;
@@ -64,12 +52,44 @@ absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep& step, const
     messages.push_back({r, false, &memory.headers[r], sizeof(Header)});
   }
   MGE_RETURN_IF_ERROR(group_->Exchange(channel_, messages, memory_, wait));
-  if (absl::Status same = CompareHeaders(); !same.ok()) {
-    group_->Fail(same);
-    return same;
-  }
+  absl::Status same = CompareHeaders();
+  if (!same.ok()) group_->Fail(same);
+  return same;
+}
 
-  messages.clear();
+absl::Status ProcessSum::AllGather(Tensor& bytes, std::span<const int64_t> ends, const GroupWait& wait) {
+  const uint32_t me = group_->rank();
+  memory_->array = bytes;
+  auto* const data = static_cast<char*>(bytes.mutable_data());
+  auto begin = [&](uint32_t r) { return r == 0 ? 0 : ends[r - 1]; };
+  auto size = [&](uint32_t r) { return static_cast<size_t>(ends[r] - begin(r)); };
+  std::vector<GroupMessage> messages;
+  for (uint32_t r = 0; r < group_->ranks(); ++r) {
+    if (r == me) continue;
+    if (size(me) > 0) messages.push_back({r, true, data + begin(me), size(me)});
+    if (size(r) > 0) messages.push_back({r, false, data + begin(r), size(r)});
+  }
+  return group_->Exchange(channel_, messages, memory_, wait);
+}
+
+absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep* step, const GroupWait& wait) {
+  const uint32_t ranks = group_->ranks(), me = group_->rank();
+  const DType dtype = array.dtype();
+  const int64_t elements = array.elements(), bytes = ElementBytes(dtype);
+  auto begin = [&](uint32_t r) { return PartOfElements(elements, r, ranks).begin; };
+  auto size = [&](uint32_t r) { return PartOfElements(elements, r, ranks).count; };
+  // Headers go first and alone: parts of different sizes must not meet.
+  if (step) MGE_RETURN_IF_ERROR(Compare({step->number, step->examples, elements, static_cast<int64_t>(dtype)}, wait));
+  Memory& memory = *memory_;
+  memory.array = array;
+  MGE_RETURN_IF_ERROR(Reserve(memory.parts, dtype, size(me) * ranks));
+  MGE_RETURN_IF_ERROR(Reserve(memory.sum, dtype, size(me)));
+  auto* const data = static_cast<char*>(array.mutable_data());
+  auto* const parts = static_cast<char*>(memory.parts.mutable_data());
+  auto at = [&](uint32_t r) { return data + begin(r) * bytes; };
+  auto bytes_of = [&](uint32_t r) { return static_cast<size_t>(size(r) * bytes); };
+
+  std::vector<GroupMessage> messages;
   std::vector<const void*> arrays(ranks);
   for (uint32_t r = 0; r < ranks; ++r) {
     char* const part = parts + static_cast<int64_t>(r) * size(me) * bytes;

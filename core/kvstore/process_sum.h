@@ -9,6 +9,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "core/base/tensor.h"
 #include "core/engine/process_group.h"
@@ -29,8 +31,11 @@ class ProcessSum {
       : group_(std::move(group)), sum_(std::move(sum)), channel_(group_->NewChannel()) {}
 
   // Replaces the elements of `array`, of a type that HostSum adds, by the sums over all processes. Fails with kRankFailed,
-  // also if a process is at another step or has another number of elements.
-  absl::Status AllReduce(Tensor& array, const ProcessStep& step, const GroupWait& wait);
+  // also if a process is at another step or has another number of elements. `step` is null if an earlier call has compared it,
+  // and the number of elements follows from it.
+  absl::Status AllReduce(Tensor& array, const ProcessStep* step, const GroupWait& wait);
+  // Lets the bytes of each process be those of all. The part of process r is [ends[r - 1], ends[r]). Fails with kRankFailed.
+  absl::Status AllGather(Tensor& bytes, std::span<const int64_t> ends, const GroupWait& wait);
 
  private:
   struct Header {
@@ -42,6 +47,8 @@ class ProcessSum {
     std::vector<Header> headers;  // by rank
     Tensor array, parts, sum;
   };
+  // Exchanges headers with all processes, and compares them.
+  absl::Status Compare(const Header& mine, const GroupWait& wait);
   absl::Status CompareHeaders() const;
 
   const std::shared_ptr<ProcessGroup> group_;

@@ -7,7 +7,10 @@
 namespace mge {
 
 // Returns whether the operator exchanges data with other ranks.
-constexpr bool IsCollective(const OpDef& def) { return def.Is(kAllReduce) || def.Is(kBroadcast) || def.Is(kExchange); }
+constexpr bool IsCollective(const OpDef& def) {
+  return def.Is(kAllReduce) || def.Is(kBroadcast) || def.Is(kExchange) || def.Is(kStartsSum) || def.Is(kEndsSum) ||
+         def.Is(kGathers);
+}
 // Returns whether output 0 must use the memory of input 0.
 constexpr bool IsUpdate(const OpDef& def) { return def.Is(kAssigns) || def.Is(kAccumulates); }
 // Returns whether the planner may fold and merge such nodes.

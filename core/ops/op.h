@@ -140,6 +140,9 @@ enum Trait : uint32_t {
   kAccumulates = 4096,  // output 0 is written to the memory of input 0, the target. It gets the sum of both inputs
   kExchange = 16384,    // output i is a tensor of the rank that the attribute "from" names
   kConvolution = 8192,  // a convolution: its fastest kernels may need much workspace
+  kStartsSum = 32768,   // begins a sum over all ranks, which goes on after the node has ended; runs as early as it can
+  kEndsSum = 65536,     // waits for a sum: output i is that of input i + 1
+  kGathers = 131072,    // output i has the parts of all ranks, of which input i is one
 };
 
 // The interface between type inference and a shape rule. The rank or sizes of an input may be unknown. The rule then

@@ -189,28 +189,28 @@ class Binder {
     const PlannedUnit& unit = schedule_.units[u];
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> communicator, context_->communicators->On(*unit.device));
     const Node& node = graph_.node(unit.group->nodes[0]);
-    const bool exchanges = node.def->Is(kExchange);
-    const size_t count = unit.outputs.size() + (exchanges ? unit.inputs.size() : 0);
+    // Operands are outputs, each with an input; an exchange has operands for the inputs first, and the start of a sum has only
+    // those. The first input of a sum that is started or ended is a token.
+    const bool starts = node.def->Is(kStartsSum), exchanges = node.def->Is(kExchange);
+    const size_t first = starts || node.def->Is(kEndsSum) ? 1 : 0;
+    const size_t from_inputs = starts || exchanges ? unit.inputs.size() - first : 0;
+    const size_t count = from_inputs + (starts ? 0 : unit.outputs.size());
     auto* args = NewArgs<CollectiveStepArgs>(CollectiveStepArgs::Bytes(count));
-    *args = {communicator.get(), CollectiveKind::kAllReduce, 0, 0, static_cast<uint32_t>(count)};
-    auto operand = [&](ValueId v) {
-      const TensorType& type = graph_.value(v).type;
-      CollectiveOperand o = {};
-      o.count = static_cast<uint64_t>(Elements(type.dims));
-      o.dtype = static_cast<mge_dtype>(type.dtype);
-      return o;
-    };
-    for (size_t k = 0; exchanges && k < unit.inputs.size(); ++k) {
-      args->list()[k] = operand(unit.group->inputs[k]);
-      args->list()[k].from = InputSlot(u, k);
+    *args = {communicator.get(), CollectiveKind::kAllReduce, 0, 0, 0, static_cast<uint32_t>(count)};
+    auto elements = [&](ValueId v) { return static_cast<uint64_t>(Elements(graph_.value(v).type.dims)); };
+    for (size_t k = 0; k < count; ++k) {
+      CollectiveOperand& o = args->list()[k];
+      o = {};
+      const bool output = k >= from_inputs;
+      const size_t input = first + (output ? k - from_inputs : k);
+      const ValueId v = output ? unit.group->outputs[k - from_inputs] : unit.group->inputs[input];
+      o.dtype = static_cast<mge_dtype>(graph_.value(v).type.dtype);
+      o.count = o.whole = elements(v);
+      if (node.def->Is(kGathers)) o.count = elements(unit.group->inputs[input]);
+      if (!output || !exchanges) o.from = InputSlot(u, input);
+      if (output) o.to = SlotOf(unit, unit.outputs[k - from_inputs]);
     }
-    for (size_t k = 0; k < unit.outputs.size(); ++k) {
-      CollectiveOperand& o = args->list()[count - unit.outputs.size() + k];
-      o = operand(unit.group->outputs[k]);
-      if (!exchanges) o.from = InputSlot(u, k);
-      o.to = SlotOf(unit, unit.outputs[k]);
-    }
-    MGE_RETURN_IF_ERROR(ReadCollective(node, context_->communicators->ranks(), *args));
+    MGE_RETURN_IF_ERROR(ReadCollective(node, communicator->rank(), context_->communicators->ranks(), *args));
     AddStep(RunCollectiveStep, args);
     if (out_.communicators.empty()) out_.communicators.push_back(std::move(communicator));
     return absl::OkStatus();

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/base/element_range.h"
 #include "core/base/errors.h"
 #include "core/ops/effects.h"
 #include "fmt/format.h"
@@ -31,15 +32,37 @@ absl::Status ReadExchange(const Node& node, uint32_t ranks, CollectiveStepArgs& 
   return absl::OkStatus();
 }
 
+absl::Status CheckGather(const Node& node, uint32_t rank, uint32_t ranks, CollectiveStepArgs& args) {
+  for (uint32_t i = 0; i < args.operands; ++i) {
+    const CollectiveOperand& o = args.list()[i];
+    const auto expected = PartOfElements(static_cast<int64_t>(o.whole), rank, ranks).count;
+    if (static_cast<int64_t>(o.count) == expected) continue;
+    return Fail(
+        errors::kInvalidNode,
+        fmt::format("input {} has {} elements, but the part of rank {} of {} has {}", i, o.count, rank, ranks, expected),
+        {.where = NodePlace(node), .fix = "divide the elements evenly over the ranks"});
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::Status ReadCollective(const Node& node, uint32_t ranks, CollectiveStepArgs& args) {
+absl::Status ReadCollective(const Node& node, uint32_t rank, uint32_t ranks, CollectiveStepArgs& args) {
   constexpr std::pair<std::string_view, int32_t> kReductions[] = {
       {"sum", MGE_REDUCE_SUM}, {"product", MGE_REDUCE_PRODUCT}, {"min", MGE_REDUCE_MIN}, {"max", MGE_REDUCE_MAX}};
-  args.kind = node.def->Is(kAllReduce)   ? CollectiveKind::kAllReduce
-              : node.def->Is(kBroadcast) ? CollectiveKind::kBroadcast
-                                         : CollectiveKind::kExchange;
+  constexpr std::pair<Trait, CollectiveKind> kKinds[] = {
+      {kAllReduce, CollectiveKind::kAllReduce}, {kBroadcast, CollectiveKind::kBroadcast},
+      {kExchange, CollectiveKind::kExchange},   {kStartsSum, CollectiveKind::kStartSum},
+      {kEndsSum, CollectiveKind::kEndSum},      {kGathers, CollectiveKind::kAllGather}};
+  for (const auto& [trait, kind] : kKinds) {
+    if (node.def->Is(trait)) args.kind = kind;
+  }
   if (args.kind == CollectiveKind::kExchange) return ReadExchange(node, ranks, args);
+  if (args.kind == CollectiveKind::kAllGather) return CheckGather(node, rank, ranks, args);
+  if (args.kind == CollectiveKind::kStartSum || args.kind == CollectiveKind::kEndSum) {
+    args.bucket = static_cast<uint32_t>(node.attrs.Int("bucket"));
+    return absl::OkStatus();
+  }
   const std::string reduction = node.attrs.Text("reduction");
   for (const auto& [name, number] : kReductions) {
     if (name == reduction) args.reduction = number;

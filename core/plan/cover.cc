@@ -474,9 +474,12 @@ class Coverer {
         ++waits[group_of_[update]];
       }
     }
-    auto later = [&](int32_t a, int32_t b) {
-      return position_[cover_.groups[a].nodes.front()] > position_[cover_.groups[b].nodes.front()];
+    // What other ranks wait for goes first.
+    auto place = [&](int32_t g) {
+      const NodeId first = cover_.groups[g].nodes.front();
+      return graph_.node(first).def->Is(kStartsSum) ? -1 : position_[first];
     };
+    auto later = [&](int32_t a, int32_t b) { return place(a) > place(b); };
     std::priority_queue<int32_t, std::vector<int32_t>, decltype(later)> ready(later);
     for (size_t g = 0; g < n; ++g) {
       if (waits[g] == 0) ready.push(static_cast<int32_t>(g));

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/element_range.h"
 #include "core/ops/expression.h"
 #include "core/train/training.h"
 #include "fmt/format.h"
@@ -84,12 +85,14 @@ ParameterGroup GroupOf(const std::string& name, const TrainingOptions& options) 
 // Adds the update of one parameter. `w` is the parameter or its wide copy, and `g` its gradient.
 class Update {
  public:
-  Update(Graph& graph, const TrainedValue& value, const Shared& shared, const TrainingOptions& options)
+  Update(Graph& graph, const TrainedValue& value, const Shared& shared, const TrainingOptions& options,
+         const ReplicaExchange& exchange)
       : graph_(graph),
         o_(options),
         shared_(shared),
         name_(graph.value(value.parameter).name),
         type_(TypeOf(graph, value.parameter)),
+        part_(PartFor(type_, exchange)),
         b_(graph, name_, type_.dtype),
         parameter_(value.parameter),
         w_(b_, MasterOf(value.parameter)),
@@ -123,6 +126,10 @@ class Update {
 
   void Step(const Optimizer& optimizer, const Corrections& corrections) {
     if (kept_gradient_ != kNone) Write(kept_gradient_, Term(b_, kept_));
+    if (part_) {
+      gradient_ = Divided(gradient_);
+      if (!IsNarrow(graph_.value(parameter_).type.dtype)) w_ = Divided(w_);
+    }
     switch (optimizer.step) {
       case UpdateRule::kMomentum: return Descend(rate_ * MomentumStep(optimizer));
       case UpdateRule::kMoments: return Descend(rate_ * MomentsStep(optimizer, Decayed(gradient_), corrections));
@@ -137,7 +144,39 @@ class Update {
     }
   }
 
+  // The replica's part of the parameter after the update; kNone: it updates the whole one, and Finish() must not be called.
+  ValueId updated_part() const { return updated_part_; }
+  int64_t elements() const { return Elements(type_.dims); }
+  // Returns the parameter before the update as a vector, of the type of updated_part().
+  ValueId Before() {
+    const DType own = graph_.value(parameter_).type.dtype;
+    return Flat(b_.Cast(parameter_, own, FollowsWide() ? type_.dtype : own));
+  }
+  // Writes the parameter, whose parts all replicas have updated.
+  void Finish(ValueId updated) {
+    const Term whole(b_, b_.Reshape(updated, type_.dims));
+    if (o_.average_decay > 0) Follow(whole);
+    const DType own = graph_.value(parameter_).type.dtype;
+    AddAssign(graph_, parameter_, b_.Cast(whole.id(), FollowsWide() ? type_.dtype : own, own));
+  }
+
  private:
+  // Returns the replica's part of the elements; nothing: it updates all of them.
+  static std::optional<ElementRange> PartFor(const TensorType& type, const ReplicaExchange& exchange) {
+    if (!exchange.gather || Elements(type.dims) < int64_t{exchange.replicas}) return std::nullopt;
+    return PartOfElements(Elements(type.dims), exchange.replica, exchange.replicas);
+  }
+  ValueId Flat(ValueId x) { return b_.Reshape(x, {elements()}); }
+  // Returns the replica's part of a value, as a vector.
+  Term Divided(const Term& x) {
+    return b_.Of("Slice", {Flat(x.id()), b_.Integers({part_->begin}), b_.Integers({part_->begin + part_->count})});
+  }
+  // The average follows the parameter before it is rounded to 16 bits.
+  bool FollowsWide() const { return o_.average_decay > 0; }
+  TensorType StateType() const {
+    return part_ ? TensorType{.dtype = type_.dtype, .has_rank = true, .dims = {part_->count}} : type_;
+  }
+
   Term Decayed(const Term& x) { return decay_ > 0 ? x + w_ * decay_ : x; }
   Term MomentumStep(const Optimizer& optimizer) {
     const Term g = Decayed(gradient_);
@@ -209,7 +248,10 @@ class Update {
   // Returns the value that is updated: the parameter, or a new copy of float32.
   ValueId MasterOf(ValueId parameter) {
     if (!IsNarrow(graph_.value(parameter).type.dtype)) return parameter;
-    return AddFreshConstant(graph_, name_ + ".master", Widened(graph_.value(parameter).constant));
+    const Tensor whole = Widened(graph_.value(parameter).constant);
+    if (!part_) return AddFreshConstant(graph_, name_ + ".master", whole);
+    const auto part = whole.Data<float>().subspan(static_cast<size_t>(part_->begin), static_cast<size_t>(part_->count));
+    return AddFreshConstant(graph_, name_ + ".master", Tensor::Vector<float>(part));
   }
   Term In(ValueId scalar) {  // float32, in the type of the update
     return type_.dtype == DType::kF32 ? Term(b_, scalar) : b_.CastTo(Term(b_, scalar), type_.dtype);
@@ -226,7 +268,7 @@ class Update {
   // Adds a state of the optimizer and its update. Returns the new elements.
   template <typename Next>
   Term Moved(std::string_view slot, Next next) {
-    return Moved(slot, next, type_);
+    return Moved(slot, next, StateType());
   }
   template <typename Next>
   Term Moved(std::string_view slot, Next next, const TensorType& type) {
@@ -237,6 +279,7 @@ class Update {
   }
   void Descend(const Term& step) {
     const Term moved = w_ - step;
+    if (part_) return DescendPart(moved);
     if (o_.average_decay > 0) Follow(moved);
     if (o_.inplace_update) {
       const Term change = -step;
@@ -250,10 +293,18 @@ class Update {
     AddAssign(graph_, parameter_, b_.CastTo(kept, graph_.value(parameter_).type.dtype).id());
   }
 
+  void DescendPart(const Term& moved) {
+    const Term kept = shared_.finite == kNone ? moved : b_.Where(shared_.finite, moved, w_);
+    const DType own = graph_.value(parameter_).type.dtype;
+    if (IsNarrow(own)) AddAssign(graph_, w_.id(), kept.id());
+    updated_part_ = b_.Cast(kept.id(), type_.dtype, FollowsWide() ? type_.dtype : own);
+  }
+
   // Adds the average of the parameter, which begins with its first elements.
   void Follow(const Term& moved) {
-    const Tensor& first = graph_.value(w_.id()).constant;
-    const Term average(b_, AddFreshConstant(graph_, name_ + kAverage, first));
+    const Tensor first = graph_.value(parameter_).constant;
+    const bool narrow = IsNarrow(first.dtype());
+    const Term average(b_, AddFreshConstant(graph_, name_ + kAverage, narrow ? Widened(first) : first));
     Write(average.id(), average * o_.average_decay + moved * (1 - o_.average_decay));
   }
 
@@ -262,11 +313,12 @@ class Update {
   const Shared& shared_;
   const std::string name_;
   const TensorType type_;
+  const std::optional<ElementRange> part_;  // of the elements, which this replica updates; nullopt: it updates all
   ExpressionBuilder b_;
   const ValueId parameter_;
   Term w_, rate_, gradient_;
   double decay_ = 0;
-  ValueId accumulated_ = kNone, sum_ = kNone, kept_gradient_ = kNone, kept_ = kNone;
+  ValueId accumulated_ = kNone, sum_ = kNone, kept_gradient_ = kNone, kept_ = kNone, updated_part_ = kNone;
 };
 
 // Adds the count of the steps whose gradients are summed. Returns a bool: the step is the last of them, which updates.
@@ -301,6 +353,25 @@ void MoveScale(Graph& graph, ExpressionBuilder& b, ValueId scale, ValueId finite
   AddAssign(graph, scale, b.Where(finite, b.Where(grows, old * 2, old), halved).id());
 }
 
+// Lets all replicas have the parameters of which each has updated a part.
+absl::Status GatherParts(Graph& graph, const std::vector<std::unique_ptr<Update>>& updates,
+                         const ReplicaExchange& exchange) {
+  std::vector<ValueId> parts, before;
+  std::vector<int64_t> elements;
+  std::vector<Update*> divided;
+  for (const auto& update : updates) {
+    if (update->updated_part() == kNone) continue;
+    divided.push_back(update.get());
+    parts.push_back(update->updated_part());
+    before.push_back(update->Before());
+    elements.push_back(update->elements());
+  }
+  if (divided.empty()) return absl::OkStatus();
+  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> whole, exchange.gather(graph, parts, before, elements));
+  for (size_t i = 0; i < divided.size(); ++i) divided[i]->Finish(whole[i]);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 void AddAssign(Graph& graph, ValueId target, ValueId value) { AddUpdate(graph, "Assign", target, value); }
@@ -321,14 +392,19 @@ ValueId AddLossScale(Graph& graph) {
   return AddFreshConstant(graph, "optimizer.loss_scale", Tensor::Scalar<float>(static_cast<float>(kFirstScale)));
 }
 
-void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
-                  const TrainingOptions& options) {
+bool UpdatesElementsAlone(const TrainingOptions& options) {
+  const UpdateRule rule = FindOptimizer(options.optimizer)->step;
+  return rule != UpdateRule::kLayerwiseMoments && rule != UpdateRule::kFactored;
+}
+
+absl::Status AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
+                          const TrainingOptions& options, const ReplicaExchange& exchange) {
   ExpressionBuilder b(graph, "optimizer", DType::kF32);
   const ValueId scale = guards.loss_scale;
   Shared shared = {.rate = rate, .finite = guards.finite_loss};
   if (scale != kNone) shared.inverse_scale = Unary("Reciprocal", Term(b, scale)).id();
   std::vector<std::unique_ptr<Update>> updates;
-  for (const TrainedValue& v : values) updates.push_back(std::make_unique<Update>(graph, v, shared, options));
+  for (const TrainedValue& v : values) updates.push_back(std::make_unique<Update>(graph, v, shared, options, exchange));
   for (const auto& update : updates) {
     if (options.accumulate > 1) update->Accumulate(options.accumulate);
     if (options.keep_gradients) update->KeepGradient();
@@ -361,6 +437,7 @@ void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId ra
     corrections.second = 1 - Binary("Pow", b.Number(options.beta2), step);
   }
   for (const auto& update : updates) update->Step(optimizer, corrections);
+  return GatherParts(graph, updates, exchange);
 }
 
 }  // namespace mge

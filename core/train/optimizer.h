@@ -4,11 +4,13 @@
 
 #include <span>
 
+#include "core/base/status.h"
 #include "core/graph/graph.h"
 
 namespace mge {
 
-struct TrainingOptions;  // core/train/training.h
+struct ReplicaExchange;  // core/train/training.h
+struct TrainingOptions;  // the same
 
 struct TrainedValue {
   ValueId parameter;
@@ -31,8 +33,13 @@ struct StepGuards {
 // The gradients are divided by the scale of the loss. If one of them is not finite, the step changes no parameter and no state
 // of the optimizer, and halves the scale. After 2000 steps without such a gradient, the scale is doubled. Without a scale, and
 // with on_nan = "skip", such a step changes nothing.
-void AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
-                  const TrainingOptions& options);
+//
+// With ReplicaExchange::gather, divides the optimizer's states and the float32 copies. Averages and kept gradients are whole.
+absl::Status AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
+                          const TrainingOptions& options, const ReplicaExchange& exchange);
+
+// Returns whether the update of an element depends on no other element of its parameter.
+bool UpdatesElementsAlone(const TrainingOptions& options);
 
 // Adds the factor of the loss, a float32 scalar that begins with 65536: the gradients of float16 are not lost as too small.
 ValueId AddLossScale(Graph& graph);

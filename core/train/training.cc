@@ -350,8 +350,15 @@ bool FitsPattern(std::string_view name, std::string_view pattern) {
 }
 
 absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options,
-                                                          const SumOverReplicas& sum_over_replicas) {
+                                                          const ReplicaExchange& exchange) {
   MGE_RETURN_IF_ERROR(Check(options));
+  if (exchange.gather && !UpdatesElementsAlone(options)) {
+    return Fail(errors::kBadInput,
+                fmt::format("the states of optimizer {} cannot be divided over replicas", options.optimizer),
+                {.what = "its update of an element depends on other elements of the parameter",
+                 .where = "training options",
+                 .fix = "leave train.shard_optimizer unset, or use another optimizer such as adamw"});
+  }
   Graph& graph = model.graph;
   MGE_RETURN_IF_ERROR(InferTypes(graph));
   MGE_RETURN_IF_ERROR(InlineKnownBranches(graph));
@@ -372,7 +379,7 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
   const ValueId rate = graph.AddInput(std::string(kLearningRate), {.dtype = DType::kF32, .has_rank = true});
   model.info.inputs.push_back({std::string(kLearningRate), {graph.value(rate).type}});
   MGE_RETURN_IF_ERROR(InferTypes(graph));
-  if (sum_over_replicas) {
+  if (exchange.sum) {
     parts = PartsOfReplica(model, loss, parts);
     loss = parts.sum;
   } else if (parts.sum != kNone) {
@@ -403,14 +410,14 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
     return Fail(errors::kBadInput, fmt::format("the loss depends on no parameter of graph '{}'", graph.name),
                 {.what = "parameters are floating initializers with at least one dimension", .where = "training options"});
   }
-  if (sum_over_replicas) {
-    MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, sum_over_replicas, parts, loss, trained));
+  if (exchange.sum) {
+    MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, exchange.sum, parts, loss, trained));
     if (options.loss == "output") std::ranges::replace(graph.outputs(), added.output, loss);
   }
   MGE_RETURN_IF_ERROR(CheckGroupNames(graph, trained, options));
   const ValueId finite = options.on_nan == "continue" ? kNone : AddFinite(graph, loss);
   UpdateStatistics(graph, statistics, finite);
-  AddOptimizer(graph, trained, rate, {.loss_scale = scale, .finite_loss = finite}, options);
+  MGE_RETURN_IF_ERROR(AddOptimizer(graph, trained, rate, {.loss_scale = scale, .finite_loss = finite}, options, exchange));
   AddLossOutput(model, loss);
   std::vector<std::string> names;
   for (const TrainedValue& t : trained) names.push_back(graph.value(t.parameter).name);

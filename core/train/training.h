@@ -63,18 +63,34 @@ bool FitsPattern(std::string_view name, std::string_view pattern);
 // Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order.
 using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;
 
+// Adds nodes that join the parts of arrays, as the optimizers of all replicas have updated them. Array i is a vector with
+// elements[i] elements, of which this replica has parts[i]. `before` are the arrays before the update. Returns the arrays.
+using GatherFromReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(
+    Graph& graph, std::span<const ValueId> parts, std::span<const ValueId> before, std::span<const int64_t> elements)>;
+
+// How a training step works with those of other replicas.
+struct ReplicaExchange {
+  SumOverReplicas sum = nullptr;        // nullptr: there is one replica
+  GatherFromReplicas gather = nullptr;  // nullptr: each replica updates all elements of the parameters
+  uint32_t replica = 0, replicas = 1;   // for `gather`
+};
+
 // Changes the model as described above. Trains every floating initializer with at least one dimension that the loss
 // depends on, except for frozen ones. A BatchNormalization with training_mode also updates its mean and variance. Returns the
 // names of the states that belong to the model: its parameters, and those means and variances. Fails with kBadInput for an
 // unknown option, output or frozen name, or if an input of the model has the name of a new one, and with the errors of
 // AddGradients().
 //
-// With `sum_over_replicas`, the step is one of several that run at the same time, each on a part of a batch. They compute the
+// With `exchange.sum`, the step is one of several that run at the same time, each on a part of a batch. They compute the
 // loss and the gradients of the whole batch: sums over all replicas, divided by what counts in all of them (labels, elements,
 // or examples if the model computes its loss, which must be a mean over them). A last input `replica.examples`, a float32
 // scalar, is the number of the replica's examples. If it is 0, the replica has an example that does not count.
+//
+// With `exchange.gather`, the optimizer's states of a parameter are divided: the replica has a vector, its part of their elements
+// (PartOfElements()), and updates that part of the parameter. Parameters with fewer elements than replicas are not divided.
+// Fails with kBadInput for an optimizer that does not update each element alone.
 absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, const TrainingOptions& options,
-                                                          const SumOverReplicas& sum_over_replicas = nullptr);
+                                                          const ReplicaExchange& exchange = {});
 
 // Changes the model into one that computes the loss of a batch, then its outputs, as MakeTrainingStep() does, and updates
 // nothing. The inputs are those of the model and the labels. With `inference_form`, changes it like MakeInferenceForm(). Fails

@@ -11,12 +11,13 @@
 namespace mge::mpi {
 namespace {
 
-// While bytes flow, MPI moves them only in its calls. So the thread looks without a pause as long as the exchange would take
-// on a slow network, and then ever more rarely.
-constexpr uint64_t kPatienceNs = 1'000'000;
-constexpr uint64_t kNsPerByte = 5;  // 0.2 GB/s
+// While bytes flow, MPI moves them only in its calls. So the thread looks without a pause for this time after something has
+// happened, and then ever more rarely: other threads, and other processes on the same cores, compute meanwhile.
+constexpr uint64_t kPatienceNs = 200'000;
 constexpr uint64_t kLongestPauseNs = 1'000'000;
-// Large messages may move in small pieces, each in a call of its own, which their state does not show.
+// Large messages may move in small pieces, each in a call of its own, which their state does not show. A call that takes longer
+// than a look has moved bytes.
+constexpr uint64_t kLookNs = 5'000;
 constexpr uint64_t kLargeBytes = 64 << 10;
 constexpr uint64_t kLongestPauseOfLargeNs = 50'000;
 
@@ -58,7 +59,11 @@ void CommunicationThread::Start(Exchange* exchange) {
 
 bool CommunicationThread::Wait(Exchange* exchange, uint64_t timeout_ns, std::string* error) {
   std::unique_lock lock(mutex_);
-  if (timeout_ns > 0) changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return exchange->ended; });
+  if (timeout_ns > 0) {
+    exchange->awaited = true;
+    changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] { return exchange->ended; });
+    exchange->awaited = false;
+  }
   *error = exchange->error;
   return exchange->ended;
 }
@@ -206,7 +211,8 @@ void CommunicationThread::Sleep(std::unique_lock<std::mutex>& lock, bool busy) {
   const uint64_t now = NowNs();
   if (busy) quiet_since_ns_ = now;
   const uint64_t quiet = now - quiet_since_ns_;
-  if (quiet <= patience_ns_) {
+  const bool flows = std::ranges::any_of(active_, [](const Exchange* e) { return !e->ended && e->awaited; });
+  if (flows && quiet <= kPatienceNs) {
     lock.unlock();
     sched_yield();
     lock.lock();
@@ -214,7 +220,7 @@ void CommunicationThread::Sleep(std::unique_lock<std::mutex>& lock, bool busy) {
   }
   const bool large = std::ranges::any_of(active_, [](const Exchange* e) { return !e->ended && e->bytes > kLargeBytes; });
   const uint64_t longest = large ? kLongestPauseOfLargeNs : kLongestPauseNs;
-  work_.wait_for(lock, std::chrono::nanoseconds(std::min((quiet - patience_ns_) / 8 + 10'000, longest)));
+  work_.wait_for(lock, std::chrono::nanoseconds(std::min(quiet / 8 + 10'000, longest)));
 }
 
 void CommunicationThread::Run() {
@@ -229,10 +235,11 @@ void CommunicationThread::Run() {
     for (Exchange* exchange : added) {
       Post(*exchange);
       active_.push_back(exchange);
-      patience_ns_ = kPatienceNs + exchange->bytes * kNsPerByte;
     }
+    const uint64_t begin = NowNs();
     bool busy = !added.empty();
     for (Exchange* exchange : active_) busy |= Progress(*exchange);
+    busy |= NowNs() - begin > kLookNs;
     {
       std::lock_guard lock(mutex_);
       for (Exchange* exchange : active_) {

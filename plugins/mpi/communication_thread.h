@@ -40,6 +40,7 @@ struct Exchange {
   uint64_t messages_left = 0;
   // Guarded by the mutex of the thread, as `done` of the messages.
   bool ended = false;     // all messages are done
+  bool awaited = false;   // the caller is in Wait()
   bool dropped = false;   // the caller no longer waits
   bool released = false;  // the thread no longer uses it
   std::string error = {};
@@ -84,7 +85,6 @@ class CommunicationThread {
   // Used by the thread only.
   std::vector<Exchange*> active_;
   uint64_t quiet_since_ns_ = 0;  // the last time that something happened
-  uint64_t patience_ns_ = 0;     // how long to look without a pause from then on
 };
 
 }  // namespace mge::mpi

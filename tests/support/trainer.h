@@ -47,9 +47,9 @@ class Trainer {
     auto session = Session::Create(std::move(runtime), std::move(model), options);
     if (!(status_ = session.status()).ok()) return;
     session_ = *std::move(session);
-    auto make = [plain, training](const SumOverReplicas& sum) -> absl::StatusOr<onnx::Model> {
+    auto make = [plain, training](const ReplicaExchange& exchange) -> absl::StatusOr<onnx::Model> {
       onnx::Model replica = plain;
-      MGE_RETURN_IF_ERROR(MakeTrainingStep(replica, training, sum).status());
+      MGE_RETURN_IF_ERROR(MakeTrainingStep(replica, training, exchange).status());
       return replica;
     };
     if (replicas) status_ = TrainOnReplicas(*session_, options, make);

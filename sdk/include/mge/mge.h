@@ -628,7 +628,8 @@ MGE_API int32_t mge_inbox_take_progress(mge_inbox* inbox, mge_string** stage, ui
 /* The names of all states. NULL if `index` is out of range. */
 MGE_API size_t mge_session_state_count(const mge_session* session);
 MGE_API const char* mge_session_state_name(const mge_session* session, size_t index);
-/* Returns a copy of a state's elements in host memory. Waits for runs in progress. */
+/* Returns a copy of a state's elements in host memory. Waits for runs in progress. If the setting train.shard_optimizer divides the
+ * state over processes, all of them must call it at the same time, for the same state. */
 MGE_API MGE_NODISCARD mge_status* mge_session_read_state(mge_session* session, const char* name, mge_tensor** out);
 /* Copies the elements of a tensor, which may lie anywhere, to the state, of the same type and shape. Waits for runs in progress.
  * A trained parameter of 16 bits is the rounding of the float32 state "NAME.master": write both. */
@@ -638,11 +639,13 @@ MGE_API size_t mge_session_parameter_count(const mge_session* session); /* 0: it
 MGE_API const char* mge_session_parameter_name(const mge_session* session, size_t index);
 /* Writes all states of a session that trains to a file, completely or not at all, with a checksum. Steps after a load are those
  * that would have followed the save, bit for bit on the same device. `notes` is a text of the application, such as its position in
- * the data; NULL: none. Fails with E0312 if a state has NaN. */
-MGE_API MGE_NODISCARD mge_status* mge_session_save_checkpoint(mge_session* session, const char* path,
+ * the data; NULL: none. Fails with E0312 if a state has NaN. With train.shard_optimizer, all processes of a training must call it
+ * at the same time: one with a path, and the others with NULL, which give their parts of the states and write nothing. */
+MGE_API MGE_NODISCARD mge_status* mge_session_save_checkpoint(mge_session* session, const char* path /* nullable */,
                                                               const char* notes /* nullable */);
 /* Sets all states, and *notes to the text that was saved with them. Fails with E0307 if the checkpoint is of another model or
- * optimizer, and E0308 if the file is damaged; the states are then unchanged. */
+ * optimizer, and E0308 if the file is damaged; the states are then unchanged. With train.shard_optimizer, all processes of a training
+ * must call it at the same time. */
 MGE_API MGE_NODISCARD mge_status* mge_session_load_checkpoint(mge_session* session, const char* path,
                                                               mge_string** notes /* nullable */);
 /* Returns a session that computes the loss and the outputs of the model with the present states of a session that trains, and
@@ -665,7 +668,8 @@ MGE_API MGE_NODISCARD mge_status* mge_session_save_for_inference(mge_session* se
 MGE_API MGE_NODISCARD mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                                    const char* format, int32_t why, mge_string** out);
 /* Returns facts as JSON: "mge.inspect/1" (the model), "mge.memory/1" (planned and measured memory of the plans used so
- * far). */
+ * far), "mge.communication/1" (the sums of gradients over processes: their time per step, and which part of it steps did not
+ * wait for). */
 MGE_API MGE_NODISCARD mge_status* mge_session_report(mge_session* session, const char* schema, mge_string** out);
 
 /* The memory and steps of a session, as planned and as measured. */

@@ -392,6 +392,8 @@ class Session : public internal::Owner<mge_session, mge_session_release> {
   Status SaveCheckpoint(const std::string& path, const std::string& notes = {}) const {
     return Status(mge_session_save_checkpoint(get(), path.c_str(), notes.c_str()));
   }
+  // Gives this process's part of the states to the one that saves them at the same time (train.shard_optimizer).
+  Status HelpToSaveCheckpoint() const { return Status(mge_session_save_checkpoint(get(), nullptr, nullptr)); }
   // Returns the notes that were saved.
   Result<std::string> LoadCheckpoint(const std::string& path) const {
     return internal::TakeText([&](mge_string** text) { return mge_session_load_checkpoint(get(), path.c_str(), text); });

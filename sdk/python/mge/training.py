@@ -177,10 +177,12 @@ class Trainer(Session):
             self._evaluation.close()
         super().close()
 
-    def save_checkpoint(self, path: str | os.PathLike[str], notes: str = "") -> None:
+    def save_checkpoint(self, path: str | os.PathLike[str] | None, notes: str = "") -> None:
         """Writes all states to a file, completely or not at all: parameters, optimizer, loss scale, random state. `notes`: a text of
-        the program's own, such as its position in the data."""
-        raise_for(lib.mge_session_save_checkpoint(self._open(), os.fspath(path).encode(), notes.encode()))
+        the program's own, such as its position in the data. With train.shard_optimizer, all processes must call it at the same
+        time: rank 0 with a path, the others with None."""
+        name = None if path is None else os.fspath(path).encode()
+        raise_for(lib.mge_session_save_checkpoint(self._open(), name, notes.encode()))
 
     def load_checkpoint(self, path: str | os.PathLike[str]) -> str:
         """Sets all states to those of a checkpoint of the same model and optimizer: the next steps are those that followed the

@@ -59,7 +59,8 @@ void ExpectSumsOfOneProcess(uint32_t ranks, int64_t count) {
     ProcessSum over(group, sum);
     for (int64_t step = 0; step < 2; ++step) {
       Tensor array = Numbers<T>(count, group->rank());
-      const absl::Status status = over.AllReduce(array, {step, 8}, {"the sum", kLong});
+      const ProcessStep now = {step, 8};
+      const absl::Status status = over.AllReduce(array, step == 0 ? &now : nullptr, {"the sum", kLong});
       ASSERT_TRUE(status.ok()) << FormatError(status);
       if (count > 0) {
         EXPECT_EQ(std::memcmp(array.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0);
@@ -104,11 +105,26 @@ TEST(ProcessSum, RefusesProcessesThatComputeDifferentSteps) {
       ProcessSum over(group, {});
       const bool first = group->rank() == 0;
       Tensor array = Numbers<float>(first ? 10 : c.elements, 0);
-      const absl::Status status = over.AllReduce(array, first ? ProcessStep{3, 8} : c.step, {"the sum", kLong});
+      const ProcessStep step = first ? ProcessStep{3, 8} : c.step;
+      const absl::Status status = over.AllReduce(array, &step, {"the sum", kLong});
       EXPECT_EQ(ErrorId(status), errors::kRankFailed.id);
       EXPECT_THAT(FormatError(status), AllOf(HasSubstr(c.what), HasSubstr("rank 0 of 2"), HasSubstr("rank 1 of 2")));
     });
   }
+}
+
+TEST(ProcessSum, GathersPartsOfAnySize) {
+  ForEachRank(3, [](std::shared_ptr<ProcessGroup> group) {
+    ProcessSum over(group, {});
+    const std::vector<int64_t> ends = {2, 2, 5};  // rank 1 has nothing
+    Tensor bytes = *Tensor::Create(DType::kU8, {5});
+    std::fill_n(bytes.MutableData<uint8_t>().begin(), 5, 99);
+    if (group->rank() == 0) std::fill_n(bytes.MutableData<uint8_t>().begin(), 2, 1);
+    if (group->rank() == 2) std::fill_n(bytes.MutableData<uint8_t>().begin() + 2, 3, 3);
+    const absl::Status status = over.AllGather(bytes, ends, {"the parts", kLong});
+    ASSERT_TRUE(status.ok()) << FormatError(status);
+    EXPECT_THAT(bytes.Data<uint8_t>(), testing::ElementsAre(1, 1, 3, 3, 3));
+  });
 }
 
 TEST(CompareFacts, NamesTheFirstFactThatDiffers) {

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+
 #include "core/base/errors.h"
 #include "core/ops/op.h"
 #include "mge/optimizers.hpp"
@@ -155,6 +157,30 @@ TEST(TrainingStep, RefusesModelsThatCannotBeTrained) {
                       "{kernel_shape=[3]} as \"pool\"\noutput d\n",
                       {.loss = "output"}),
               AllOf(HasSubstr("operator LpPool has no gradient"), HasSubstr("node 'pool'")));
+}
+
+// Six elements of w and two of b, over four replicas.
+TEST(TrainingStep, HasAPartOfTheOptimizersStatesIfReplicasDivideThem) {
+  ReplicaExchange exchange;
+  exchange.sum = [](Graph&, std::span<const ValueId> values) { return std::vector<ValueId>(values.begin(), values.end()); };
+  exchange.gather = [](Graph&, std::span<const ValueId>, std::span<const ValueId> before,
+                       std::span<const int64_t> elements) {
+    EXPECT_THAT(elements, ElementsAre(6));
+    return std::vector<ValueId>(before.begin(), before.end());
+  };
+  exchange.replicas = 4;
+  for (const auto& [replica, part] : {std::pair(0u, 2), {1u, 2}, {2u, 1}, {3u, 1}}) {
+    onnx::Model model = ModelOf(kLinear);
+    exchange.replica = replica;
+    auto parameters = MakeTrainingStep(model, {.optimizer = "adam"}, exchange);
+    ASSERT_TRUE(parameters.ok()) << FormatError(parameters.status());
+    std::map<std::string, Shape> states;
+    for (ValueId v = 0; v < model.graph.value_count(); ++v)
+      states[model.graph.value(v).name] = model.graph.value(v).type.dims;
+    EXPECT_EQ(states["w.mean"], Shape({part}));
+    EXPECT_EQ(states["w.variance"], Shape({part}));
+    EXPECT_EQ(states["b.mean"], Shape({2})) << "fewer elements than replicas";
+  }
 }
 
 }  // namespace

@@ -63,6 +63,48 @@ TEST_F(Mpi, TrainsToTheBitsOfOneProcessWithAsManyReplicas) {
   }
 }
 
+TEST_F(Mpi, SumsInBucketsAndDividesTheOptimizerToTheSameBits) {
+  const std::string train = kTrain + "--epochs 2 --batch 15 --optimizer adamw --threads 1 --json ";
+  const Outcome one = Mge(train + "--set kvstore.type=local --device cpu0,cpu0,cpu0 -o one.onnx");
+  ASSERT_EQ(one.code, 0) << one.err;
+  for (const char* setting : {"--set kvstore.big_array_elements=100", "--set train.shard_optimizer=1",
+                              "--set kvstore.big_array_elements=1 --set train.shard_optimizer=1"}) {
+    const Outcome many = Shell("mpirun -n 3 $TOOL " + train + setting + " --device cpu0 -o many.onnx");
+    ASSERT_EQ(many.code, 0) << many.err;
+    EXPECT_EQ(EpochsOf(one), EpochsOf(many)) << setting;
+    EXPECT_TRUE(Read("one.onnx") == Read("many.onnx")) << setting;
+    const auto report = nlohmann::json::parse(many.out)["communication"];
+    EXPECT_GT(report["sum_us"], 0);
+    EXPECT_GE(report["hidden"], 0);
+    EXPECT_LE(report["hidden"], 1);
+    if (std::string(setting).find("elements") != std::string::npos) {
+      EXPECT_GT(report["buckets"], 1);
+    }
+  }
+}
+
+TEST_F(Mpi, SavesDividedStatesWholeForAnyNumberOfProcesses) {
+  const std::string train = kTrain + "--batch 8 --optimizer adam --threads 1 ", saves = "--checkpoint states --every 3 ";
+  const std::string divides = "--set train.shard_optimizer=1 ";
+  ASSERT_EQ(Shell("mpirun -n 3 $TOOL " + train + "--device cpu0 --epochs 2 -o whole.onnx").code, 0);
+  const Outcome first = Shell("mpirun -n 3 $TOOL " + train + divides + saves + "--device cpu0 --epochs 1 -o first.onnx");
+  ASSERT_EQ(first.code, 0) << first.err;
+  ASSERT_EQ(std::system(("cp -r " + folder_ + "/states " + folder_ + "/others").c_str()), 0);
+  const std::string resume = "--checkpoint states --every 3 --resume --epochs 2 --device cpu0 ";
+  const Outcome same = Shell("mpirun -n 3 $TOOL " + train + divides + resume + "-o same.onnx");
+  ASSERT_EQ(same.code, 0) << same.err;
+  EXPECT_TRUE(Read("whole.onnx") == Read("same.onnx")) << "not the bits of an uninterrupted training with whole states";
+  const std::string other = "--checkpoint others --every 3 --resume --epochs 2 --device cpu0 --json ";
+  const Outcome two = Shell("cp -r others two; mpirun -n 2 $TOOL " + train + divides + other + "-o two.onnx");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_THAT(two.err, HasSubstr("continues after step 6"));
+  const Outcome alone =
+      Mge("train " + kDigits + "digits.onnx" + kData + " --batch 8 --optimizer adam --threads 1 --checkpoint " + folder_ +
+          "/two --every 3 --resume --epochs 2 --device cpu0 --json");
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_NEAR(EpochsOf(two).back()["loss"], EpochsOf(alone).back()["loss"], 1e-5);
+}
+
 TEST_F(Mpi, SaysItsPlaceOncePerProcess) {
   const Outcome o = Shell("mpirun -n 2 $TOOL " + kTrain + "--device cpu0 --set log.level=info");
   ASSERT_EQ(o.code, 0) << o.err;

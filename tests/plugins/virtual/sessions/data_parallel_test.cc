@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -241,14 +242,14 @@ TEST(Replicas, JoinTheOutputsThatTheSessionNames) {
   auto graph = ParseGraphText(kNetwork);
   ASSERT_TRUE(graph.ok());
   const TrainingOptions training = {.loss = "mse"};
-  auto make = [&](const SumOverReplicas& sum) -> absl::StatusOr<onnx::Model> {
+  auto make = [&](const ReplicaExchange& exchange) -> absl::StatusOr<onnx::Model> {
     onnx::Model model;
     model.graph = *graph;
-    MGE_RETURN_IF_ERROR(MakeTrainingStep(model, training, sum).status());
+    MGE_RETURN_IF_ERROR(MakeTrainingStep(model, training, exchange).status());
     return model;
   };
   const SessionOptions options = {.device = "virtual0,virtual1", .outputs = {"t"}, .training = true};
-  auto session = Session::Create(RuntimeWith(), *make(nullptr), options);
+  auto session = Session::Create(RuntimeWith(), *make({}), options);
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   const absl::Status status = TrainOnReplicas(**session, options, make);
   ASSERT_TRUE(status.ok()) << FormatError(status);
@@ -281,6 +282,44 @@ output y
   }
   std::sort(rows.begin(), rows.end());
   EXPECT_EQ(std::unique(rows.begin(), rows.end()) - rows.begin(), 4);
+}
+
+// The first device sums and gathers on the host, the second with the collectives of its backend.
+TEST(Replicas, DivideTheOptimizerToTheBitsOfWholeStates) {
+  const std::vector<TrainingOptions> trainings = {
+      {.loss = "mse", .momentum = 0.9, .weight_decay = 0.01},
+      {.loss = "mse", .optimizer = "adamw", .on_nan = "skip", .weight_decay = 0.1, .average_decay = 0.5, .clip_norm = 0.05},
+      {.loss = "mse", .optimizer = "rmsprop", .momentum = 0.5, .accumulate = 2, .keep_gradients = true}};
+  for (const Way& way : {Way{"cpu0,cpu0,cpu0"}, Way{"cpu0,virtual0"}, Way{"virtual0,virtual1,virtual2"},
+                         Way{"virtual0,virtual1", {{"kvstore.gpu_p2p", "0"}}}, Way{"virtual0,virtual1", {kTrees}}}) {
+    for (const TrainingOptions& training : trainings) {
+      std::vector<Assignment> divides = way.settings;
+      divides.push_back({"train.shard_optimizer", "1"});
+      Trainer whole(RuntimeWith(), kNetwork, training, way.devices, true, way.settings),
+          divided(RuntimeWith(), kNetwork, training, way.devices, true, divides);
+      for (const auto& batch : Batches(false)) {
+        const auto expected = whole.Step(batch, 0.1f), got = divided.Step(batch, 0.1f);
+        ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
+        ASSERT_TRUE(got.ok()) << FormatError(got.status());
+        EXPECT_EQ(*got, *expected) << way.devices;
+        // States are read whole, and can be written.
+        for (const std::string& name : whole.session().StateNames()) {
+          const auto a = whole.session().ReadState(name), b = divided.session().ReadState(name);
+          ASSERT_TRUE(b.ok()) << FormatError(b.status());
+          ASSERT_EQ(b->shape(), a->shape()) << name;
+          EXPECT_EQ(std::memcmp(a->data(), b->data(), static_cast<size_t>(a->bytes())), 0) << name << " " << way.devices;
+          EXPECT_TRUE(divided.session().WriteState(name, *a).ok()) << name;
+        }
+      }
+    }
+  }
+}
+
+TEST(Replicas, RefuseToDivideOptimizersThatLookAtWholeParameters) {
+  Trainer many(RuntimeWith(), kNetwork, {.loss = "mse", .optimizer = "lamb"}, "cpu0,cpu0", true,
+               {{"train.shard_optimizer", "1"}});
+  EXPECT_THAT(FormatError(many.status()),
+              AllOf(HasSubstr("optimizer lamb cannot be divided"), HasSubstr("leave train.shard_optimizer unset")));
 }
 
 TEST(Replicas, GiveTheSameBitsInEveryTraining) {
