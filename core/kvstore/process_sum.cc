@@ -13,6 +13,8 @@
 namespace mge {
 namespace {
 
+constexpr int64_t kPieceElements = 16384;
+
 // Lets a tensor hold so many elements. Keeps its memory if it is large enough.
 absl::Status Reserve(Tensor& tensor, DType dtype, int64_t elements) {
   if (tensor.defined() && tensor.dtype() == dtype && tensor.elements() >= elements) return absl::OkStatus();
@@ -83,7 +85,9 @@ absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep* step, const
   Memory& memory = *memory_;
   memory.array = array;
   MGE_RETURN_IF_ERROR(Reserve(memory.parts, dtype, size(me) * ranks));
-  MGE_RETURN_IF_ERROR(Reserve(memory.sum, dtype, size(me)));
+  // One thread sums pieces that stay in its cache until they are copied.
+  const int64_t piece = sum_.ThreadsFor(size(me)) > 1 && sum_.parallel_for ? std::max<int64_t>(size(me), 1) : kPieceElements;
+  MGE_RETURN_IF_ERROR(Reserve(memory.sum, dtype, std::min(piece, size(me))));
   auto* const data = static_cast<char*>(array.mutable_data());
   auto* const parts = static_cast<char*>(memory.parts.mutable_data());
   auto at = [&](uint32_t r) { return data + begin(r) * bytes; };
@@ -99,8 +103,13 @@ absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep* step, const
     messages.push_back({r, false, part, bytes_of(me)});
   }
   MGE_RETURN_IF_ERROR(group_->Exchange(channel_, messages, memory_, wait));
-  sum_.Add(dtype, arrays, memory.sum.mutable_data(), size(me));
-  if (size(me) > 0) std::memcpy(at(me), memory.sum.data(), bytes_of(me));
+  for (int64_t done = 0; done < size(me); done += piece) {
+    const int64_t count = std::min(piece, size(me) - done);
+    std::vector<const void*> pieces;
+    for (const void* array : arrays) pieces.push_back(static_cast<const char*>(array) + done * bytes);
+    sum_.Add(dtype, pieces, memory.sum.mutable_data(), count);
+    std::memcpy(at(me) + done * bytes, memory.sum.data(), static_cast<size_t>(count * bytes));
+  }
 
   messages.clear();
   for (uint32_t r = 0; r < ranks; ++r) {

@@ -47,5 +47,19 @@ TEST(Exchange, NeedsARankAndAKeyForEachTensor) {
   EXPECT_THAT(error("y", "x", "to=[1], to_key=[0], like=[0]"), HasSubstr("from"));
 }
 
+TEST(StartSum, ReturnsATokenForTheEndOfTheSum) {
+  const std::string start = "const t = int64[]<0>\nn = mge::StartSum(t, x, z) {bucket=0}\n";
+  EXPECT_EQ(Infer(start + "y, w = mge::EndSum(n, x, z) {bucket=0}"), "float32[2,3]");
+  EXPECT_EQ(Infer(start + "w, y = mge::EndSum(n, x, z) {bucket=0}"), "int64[4]");
+  EXPECT_THAT(Infer(start + "y = mge::EndSum(n, x, z) {bucket=0}"),
+              HasSubstr("expected a token, and an input for each output"));
+}
+
+TEST(AllGather, HasVectorsOfTheSizesThatItNames) {
+  EXPECT_EQ(Infer("w, y = mge::AllGather(x, z) {elements=[6,9]}"), "int64[9]");
+  EXPECT_THAT(Infer("w, y = mge::AllGather(x, z) {elements=[6]}"), HasSubstr("1 numbers in 'elements'"));
+  EXPECT_THAT(Infer("y = mge::AllGather(z) {elements=[-1]}"), HasSubstr("elements[0] is -1"));
+}
+
 }  // namespace
 }  // namespace mge

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
 
+#include "fmt/format.h"
 #include "nlohmann/json.hpp"
 #include "tests/support/command.h"
 
@@ -130,6 +134,35 @@ TEST_F(Mpi, ContinuesFromCheckpointsToTheBitsOfAnUninterruptedTraining) {
   ASSERT_EQ(rest.code, 0) << rest.err;
   EXPECT_THAT(rest.err, HasSubstr("continues after step 12"));
   EXPECT_TRUE(Read("whole.onnx") == Read("rest.onnx"));
+}
+
+// MGE_TEST_KILLS: how often a process is killed, at a random time.
+TEST_F(Mpi, ContinuesToTheSameBitsAfterKillsOfItsProcesses) {
+  const char* const given = std::getenv("MGE_TEST_KILLS");
+  const int kills = given ? std::atoi(given) : 2;
+  const std::string train = kTrain + "--device cpu0 --batch 8 --momentum 0.9 --threads 1 --set train.shard_optimizer=1 ";
+  const std::string resume = "--checkpoint states --every 1 --resume ";
+  const std::string run = "mpirun -n 2 bash -c 'echo $$ > rank$OMPI_COMM_WORLD_RANK; exec $TOOL " + train + resume;
+  std::mt19937 random(1);
+  for (int k = 0; k < kills; ++k) {
+    const int rank = static_cast<int>(random() % 2), wait = 300 + static_cast<int>(random() % 1500);
+    const Outcome o = Shell(
+        "rm -f rank0 rank1; " + run + "--epochs 1000000' & while [ ! -s rank0 ] || [ ! -s rank1 ]; do " +
+        fmt::format("sleep 0.02; done; sleep {}.{:03}; kill -9 $(cat rank{}); wait $!", wait / 1000, wait % 1000, rank));
+    ASSERT_NE(o.code, 0);
+    ASSERT_THAT(o.err, Not(HasSubstr("the checkpoint before it is used"))) << "kill " << k;
+  }
+  int64_t steps = 0;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder_ + "/states", none)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("step-")) steps = std::max<int64_t>(steps, std::atoll(name.c_str() + 5));
+  }
+  const std::string epochs = "--epochs " + std::to_string(steps / 6 + 1);  // 48 examples in batches of 8
+  const Outcome rest = Shell("mpirun -n 2 $TOOL " + train + resume + epochs + " -o rest.onnx");
+  ASSERT_EQ(rest.code, 0) << rest.err;
+  ASSERT_EQ(Shell("mpirun -n 2 $TOOL " + train + epochs + " -o whole.onnx").code, 0);
+  EXPECT_TRUE(Read("whole.onnx") == Read("rest.onnx")) << "after " << steps << " steps";
 }
 
 TEST_F(Mpi, LeavesOtherCommandsAlone) {
