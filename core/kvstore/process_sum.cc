@@ -71,7 +71,9 @@ absl::Status ProcessSum::AllGather(Tensor& bytes, std::span<const int64_t> ends,
     if (size(me) > 0) messages.push_back({r, true, data + begin(me), size(me)});
     if (size(r) > 0) messages.push_back({r, false, data + begin(r), size(r)});
   }
-  return group_->Exchange(channel_, messages, memory_, wait);
+  MGE_RETURN_IF_ERROR(group_->Exchange(channel_, messages, memory_, wait));
+  memory_->array = Tensor();  // which is the caller's
+  return absl::OkStatus();
 }
 
 absl::Status ProcessSum::AllReduce(Tensor& array, const ProcessStep* step, const GroupWait& wait) {

@@ -158,6 +158,7 @@ TEST_F(Mpi, ContinuesToTheSameBitsAfterKillsOfItsProcesses) {
     const std::string name = entry.path().filename();
     if (name.starts_with("step-")) steps = std::max<int64_t>(steps, std::atoll(name.c_str() + 5));
   }
+  ASSERT_GT(steps, 0);
   const std::string epochs = "--epochs " + std::to_string(steps / 6 + 1);  // 48 examples in batches of 8
   const Outcome rest = Shell("mpirun -n 2 $TOOL " + train + resume + epochs + " -o rest.onnx");
   ASSERT_EQ(rest.code, 0) << rest.err;
