@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/base/element_range.h"
 #include "core/ops/rewrites/node_adder.h"
 
 namespace mge {
@@ -65,27 +64,6 @@ std::vector<ValueId> AddGather(Graph& graph, std::span<const ValueId> parts, std
   return NodeAdder(graph, "replicas")
       .AddOurs("AllGather", {parts.begin(), parts.end()}, parts.size(),
                OneAttribute("elements", Ints(elements.begin(), elements.end())));
-}
-
-std::vector<ValueId> AddGatherByBroadcasts(Graph& graph, std::span<const ValueId> parts, std::span<const ValueId> before,
-                                           std::span<const int64_t> elements, const ReplicaPlace& place) {
-  NodeAdder nodes(graph, "replicas");
-  std::vector<std::vector<ValueId>> pieces(parts.size());  // by array, then by replica
-  for (uint32_t r = 0; r < place.replicas; ++r) {
-    std::vector<ValueId> sent;
-    for (size_t i = 0; i < parts.size(); ++i) {
-      const ElementRange part = PartOfElements(elements[i], r, place.replicas);
-      // What other replicas send only needs the shape.
-      sent.push_back(r == place.replica ? parts[i]
-                                        : nodes.Add("Slice", {before[i], nodes.Integers({part.begin}),
-                                                              nodes.Integers({part.begin + part.count})}));
-    }
-    const std::vector<ValueId> received = nodes.AddOurs("Broadcast", sent, sent.size(), IntAttribute("root", r));
-    for (size_t i = 0; i < parts.size(); ++i) pieces[i].push_back(received[i]);
-  }
-  std::vector<ValueId> out;
-  for (const std::vector<ValueId>& all : pieces) out.push_back(nodes.Add("Concat", all, IntAttribute("axis", 0)));
-  return out;
 }
 
 }  // namespace mge

@@ -24,11 +24,4 @@ std::vector<ValueId> AddSum(Graph& graph, std::span<const ValueId> values);
 // Adds a node that joins the parts of arrays: see GatherFromReplicas in core/train/training.h.
 std::vector<ValueId> AddGather(Graph& graph, std::span<const ValueId> parts, std::span<const int64_t> elements);
 
-// The same for backends whose collectives include no gathering: each replica sends its parts to all others.
-struct ReplicaPlace {
-  uint32_t replica, replicas;
-};
-std::vector<ValueId> AddGatherByBroadcasts(Graph& graph, std::span<const ValueId> parts, std::span<const ValueId> before,
-                                           std::span<const int64_t> elements, const ReplicaPlace& place);
-
 }  // namespace mge

@@ -192,11 +192,8 @@ class DataParallel final : public Replicas {
       return AddSum(graph, values);
     };
     if (!settings.Get<kTrainShardOptimizer>()) return out;
-    out.gather = [replica = out.replica, replicas = out.replicas, by_host = group_ != nullptr](
-                     Graph& graph, std::span<const ValueId> parts, std::span<const ValueId> before,
-                     std::span<const int64_t> elements) -> absl::StatusOr<std::vector<ValueId>> {
-      if (by_host) return AddGather(graph, parts, elements);
-      return AddGatherByBroadcasts(graph, parts, before, elements, {replica, replicas});
+    out.gather = [](Graph& graph, std::span<const ValueId> parts, std::span<const int64_t> elements) {
+      return AddGather(graph, parts, elements);
     };
     return out;
   }

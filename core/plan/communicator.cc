@@ -3,6 +3,8 @@
 
 #include <atomic>
 
+#include "core/base/dtype.h"
+#include "core/base/element_range.h"
 #include "core/base/errors.h"
 #include "core/plan/collective_step.h"
 #include "core/plan/plan.h"
@@ -61,9 +63,11 @@ class BackendCommunicator final : public Communicator {
                                   .fix = "create the sessions of all ranks again, with a new id (collective.id)"}),
                             run->error);
     }
-    if (step.kind == CollectiveKind::kExchange) {
-      return CodeForBackend(
-          Fail(errors::kUnsupportedFeature, "operator Exchange is only for sessions that train on replicas"), run->error);
+    if (step.kind != CollectiveKind::kAllReduce && step.kind != CollectiveKind::kBroadcast &&
+        step.kind != CollectiveKind::kAllGather) {
+      return CodeForBackend(Fail(errors::kUnsupportedFeature,
+                                 "operators Exchange, StartSum and EndSum are only for sessions that train on replicas"),
+                            run->error);
     }
     mge_code code = api().group_begin(run->error);
     if (code != MGE_OK) return code;
@@ -78,7 +82,22 @@ class BackendCommunicator final : public Communicator {
     void *from = Address(run, o.from), *to = Address(run, o.to);
     if (step.kind == CollectiveKind::kAllReduce)
       return api().all_reduce(handle_, run->queue, from, to, o.count, o.dtype, step.reduction, run->error);
+    if (step.kind == CollectiveKind::kAllGather) return EnqueueGather(o, from, static_cast<char*>(to), run);
     return api().broadcast(handle_, run->queue, from, to, o.count, o.dtype, step.root, run->error);
+  }
+
+  // Each rank sends its part to all others.
+  mge_code EnqueueGather(const CollectiveOperand& o, void* own, char* to, const mge_run* run) const {
+    const int64_t size = ElementBytes(static_cast<DType>(o.dtype));
+    for (uint32_t r = 0; r < ranks(); ++r) {
+      const ElementRange part = PartOfElements(static_cast<int64_t>(o.whole), r, ranks());
+      if (part.count == 0) continue;
+      char* const place = to + part.begin * size;
+      const mge_code code = api().broadcast(handle_, run->queue, r == rank() ? own : place, place,
+                                            static_cast<uint64_t>(part.count), o.dtype, r, run->error);
+      if (code != MGE_OK) return code;
+    }
+    return MGE_OK;
   }
 
   mge_communicator* handle_ = nullptr;

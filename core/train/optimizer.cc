@@ -147,11 +147,6 @@ class Update {
   // The replica's part of the parameter after the update; kNone: it updates the whole one, and Finish() must not be called.
   ValueId updated_part() const { return updated_part_; }
   int64_t elements() const { return Elements(type_.dims); }
-  // Returns the parameter before the update as a vector, of the type of updated_part().
-  ValueId Before() {
-    const DType own = graph_.value(parameter_).type.dtype;
-    return Flat(b_.Cast(parameter_, own, FollowsWide() ? type_.dtype : own));
-  }
   // Writes the parameter, whose parts all replicas have updated.
   void Finish(ValueId updated) {
     const Term whole(b_, b_.Reshape(updated, type_.dims));
@@ -356,18 +351,17 @@ void MoveScale(Graph& graph, ExpressionBuilder& b, ValueId scale, ValueId finite
 // Lets all replicas have the parameters of which each has updated a part.
 absl::Status GatherParts(Graph& graph, const std::vector<std::unique_ptr<Update>>& updates,
                          const ReplicaExchange& exchange) {
-  std::vector<ValueId> parts, before;
+  std::vector<ValueId> parts;
   std::vector<int64_t> elements;
   std::vector<Update*> divided;
   for (const auto& update : updates) {
     if (update->updated_part() == kNone) continue;
     divided.push_back(update.get());
     parts.push_back(update->updated_part());
-    before.push_back(update->Before());
     elements.push_back(update->elements());
   }
   if (divided.empty()) return absl::OkStatus();
-  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> whole, exchange.gather(graph, parts, before, elements));
+  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> whole, exchange.gather(graph, parts, elements));
   for (size_t i = 0; i < divided.size(); ++i) divided[i]->Finish(whole[i]);
   return absl::OkStatus();
 }

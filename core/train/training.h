@@ -64,9 +64,9 @@ bool FitsPattern(std::string_view name, std::string_view pattern);
 using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;
 
 // Adds nodes that join the parts of arrays, as the optimizers of all replicas have updated them. Array i is a vector with
-// elements[i] elements, of which this replica has parts[i]. `before` are the arrays before the update. Returns the arrays.
-using GatherFromReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(
-    Graph& graph, std::span<const ValueId> parts, std::span<const ValueId> before, std::span<const int64_t> elements)>;
+// elements[i] elements, of which this replica has parts[i]. Returns the arrays.
+using GatherFromReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> parts,
+                                                                              std::span<const int64_t> elements)>;
 
 // How a training step works with those of other replicas.
 struct ReplicaExchange {

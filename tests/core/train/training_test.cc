@@ -163,10 +163,9 @@ TEST(TrainingStep, RefusesModelsThatCannotBeTrained) {
 TEST(TrainingStep, HasAPartOfTheOptimizersStatesIfReplicasDivideThem) {
   ReplicaExchange exchange;
   exchange.sum = [](Graph&, std::span<const ValueId> values) { return std::vector<ValueId>(values.begin(), values.end()); };
-  exchange.gather = [](Graph&, std::span<const ValueId>, std::span<const ValueId> before,
-                       std::span<const int64_t> elements) {
+  exchange.gather = [](Graph&, std::span<const ValueId> parts, std::span<const int64_t> elements) {
     EXPECT_THAT(elements, ElementsAre(6));
-    return std::vector<ValueId>(before.begin(), before.end());
+    return std::vector<ValueId>(parts.begin(), parts.end());
   };
   exchange.replicas = 4;
   for (const auto& [replica, part] : {std::pair(0u, 2), {1u, 2}, {2u, 1}, {3u, 1}}) {
