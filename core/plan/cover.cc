@@ -474,7 +474,7 @@ class Coverer {
         ++waits[group_of_[update]];
       }
     }
-    // What other ranks wait for goes first.
+    // Starts of sums go first: other ranks wait for them.
     auto place = [&](int32_t g) {
       const NodeId first = cover_.groups[g].nodes.front();
       return graph_.node(first).def->Is(kStartsSum) ? -1 : position_[first];
