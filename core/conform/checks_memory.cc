@@ -22,7 +22,8 @@ void CheckSlabs(BackendUnderTest& s) {
   for (uint64_t bytes : sizes) {
     const Slab& slab = slabs.emplace_back(s, bytes);
     const mge_slab& raw = slab.raw();
-    if (reinterpret_cast<uintptr_t>(raw.address) % 64 != 0) Broken("a slab of {} bytes is not aligned to 64", bytes);
+    if (reinterpret_cast<uintptr_t>(raw.address) % s.description().buffer_alignment != 0)
+      Broken("a slab of {} bytes is not aligned to {}", bytes, s.description().buffer_alignment);
     if (raw.bytes < bytes) Broken("a slab of {} bytes was asked for, it says {}", bytes, raw.bytes);
     if (raw.memory_class != MGE_MEMORY_DEVICE) Broken("a slab says another memory class than was asked for");
     if (s.host_accessible() && raw.host_address != raw.address)

@@ -30,7 +30,7 @@ class Provider : public DeviceSlabs {
  public:
   Provider(BackendUnderTest& tested, uint64_t budget)
       : DeviceSlabs("under test", tested.device(), tested.plugin().memory, tested.plugin().queue, MGE_MEMORY_DEVICE,
-                    std::make_shared<Budget>("under test", budget)) {}
+                    std::make_shared<Budget>("under test", budget), UINT64_MAX, tested.description().buffer_alignment) {}
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override {
     std::lock_guard lock(mutex_);
     if (AllocationFailure::Refuses()) return Fail(errors::kOutOfMemory, "the device has no more memory");

@@ -163,7 +163,8 @@ absl::StatusOr<Pool*> Device::PoolLocked(int32_t memory_class) {
   if (memory.pool) return memory.pool.get();
   auto slabs =
       std::make_unique<DeviceSlabs>(name_, handle(), &memory_api(), queue_api(), memory_class, BudgetOf(memory_class),
-                                    memory_class == MGE_MEMORY_DEVICE ? LargestAllocation() : UINT64_MAX);
+                                    memory_class == MGE_MEMORY_DEVICE ? LargestAllocation() : UINT64_MAX,
+                                    memory_class == MGE_MEMORY_DEVICE ? BufferAlignment() : kMinSlabAlignment);
   MGE_ASSIGN_OR_RETURN(memory.pool, NewPool(memory_class, slabs.get()));
   memory.slabs = std::move(slabs);
   absl::Cleanup undo = [&] {

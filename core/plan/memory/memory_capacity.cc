@@ -40,7 +40,8 @@ int64_t LargestPiece(const Device& device) {
   const uint64_t alignment = std::max<uint64_t>(256, device.BufferAlignment());
   const uint64_t most = device.LargestAllocation();
   if (most >= INT64_MAX) return INT64_MAX;
-  return static_cast<int64_t>(most > 2 * alignment ? most / alignment * alignment - alignment : most);
+  const uint64_t spent = alignment - std::min(alignment, device.BufferAlignment());  // at a slab's begin
+  return static_cast<int64_t>(most > 2 * alignment ? (most - spent) / alignment * alignment : most);
 }
 
 absl::Status TooLargeAtOnce(const Device& device, std::string_view name, int64_t bytes) {

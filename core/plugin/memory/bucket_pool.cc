@@ -13,7 +13,7 @@ namespace mge {
 BucketPool::~BucketPool() { GiveBack(0, true); }
 
 uint64_t BucketPool::SlabBytes(uint64_t bytes, uint64_t alignment) const {
-  const uint64_t padded = PaddedSize(bytes, alignment);
+  const uint64_t padded = PaddedSize(bytes, alignment, provider_->Alignment());
   return std::max(padded, std::min(round_(padded, options_), provider_->Largest()));
 }
 

@@ -14,10 +14,11 @@ constexpr uint64_t kLargestGrowth = uint64_t{64} << 20;
 constexpr uint64_t kLargestStep = uint64_t{1} << 60;  // limit for a policy's `step`; sums with it do not overflow
 constexpr size_t kMore = 6;  // most blocks that one request adds: two ends of a split, twice; the committed memory; itself
 
-// Returns a size in which the request fits, wherever the block begins.
-uint64_t Padded(uint64_t bytes, uint64_t alignment) { return AlignUp(PaddedSize(bytes, alignment), kDefaultAlignment); }
-
 }  // namespace
+
+uint64_t GrowingPool::SlabBytes(uint64_t bytes, uint64_t alignment) const {
+  return AlignUp(PaddedSize(bytes, alignment, provider_->Alignment()), kDefaultAlignment);
+}
 
 GrowingPool::~GrowingPool() {
   Sweep(true);
@@ -154,7 +155,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
     }
     const uintptr_t begin = base + range_->end() - tail;
     const bool aligned = alignment <= range_->granularity() && base % alignment == 0;  // each granule is aligned
-    const uint64_t least = aligned ? AlignUp(begin, alignment) - begin + size : Padded(size, alignment);
+    const uint64_t least = aligned ? AlignUp(begin, alignment) - begin + size : SlabBytes(size, alignment);
     MGE_ASSIGN_OR_RETURN(auto piece, range_->Commit(std::max(want, least), want > least ? 0 : tail));
     if (piece) {
       AddCommitted(base + piece->offset, {piece->bytes, range});
@@ -162,7 +163,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
     }
   }
   const uint64_t bytes =
-      std::max(std::min(want, provider_->Largest() / kDefaultAlignment * kDefaultAlignment), Padded(size, alignment));
+      std::max(std::min(want, provider_->Largest() / kDefaultAlignment * kDefaultAlignment), SlabBytes(size, alignment));
   auto slab = std::make_unique<mge_slab>();
   slabs_.reserve(slabs_.size() + 1);  // before Acquire(): if it fails, no slab leaks
   MGE_ASSIGN_OR_RETURN(*slab, provider_->Acquire(bytes));
@@ -172,7 +173,7 @@ absl::Status GrowingPool::GrowBy(uint64_t size, uint64_t alignment, uint64_t wan
 }
 
 absl::Status GrowingPool::Grow(uint64_t size, uint64_t alignment) {
-  const uint64_t bytes = Padded(size, alignment);
+  const uint64_t bytes = SlabBytes(size, alignment);
   uint64_t want = AlignUp(std::min(policy_.step, kLargestStep), kDefaultAlignment);
   if (range_ || !provider_->Limited()) want = std::max(want, expected_ ? expected_ : next_growth_);
   if (MemoryInfo info = provider_->Info(); info.total_bytes) {
@@ -296,7 +297,7 @@ uint64_t GrowingPool::Footprint(std::span<const PoolRequest> requests) const {
   uint64_t bytes = 0;
   for (const PoolRequest& r : requests) {
     bytes =
-        range_ ? AlignUp(bytes, r.alignment) + AlignUp(r.bytes, kDefaultAlignment) : bytes + Padded(r.bytes, r.alignment);
+        range_ ? AlignUp(bytes, r.alignment) + AlignUp(r.bytes, kDefaultAlignment) : bytes + SlabBytes(r.bytes, r.alignment);
   }
   return range_ ? AlignUp(bytes, range_->granularity()) : bytes;
 }

@@ -70,6 +70,8 @@ class GrowingPool : public Pool {
   // Allocates the bookkeeping memory for the release of every block in use and for one request. After that, releasing cannot
   // fail for lack of memory. Returns false if there is not enough memory.
   bool Stock() noexcept;
+  uint64_t SlabBytes(uint64_t bytes,
+                     uint64_t alignment) const;           // a size in which the request fits, wherever the slab begins
   void AddFree(uintptr_t address, Block block) noexcept;  // joins free neighbours in the slab; uses nodes from Stock()
   void RemoveFree(std::map<uintptr_t, Block>::iterator at) noexcept;
   void Sweep(bool wait);  // makes pending blocks free whose last use is over; `wait` waits for all

@@ -28,10 +28,10 @@ inline mge_reservation NoMemory() {
   return none;
 }
 
-// Returns a size in which `bytes` fit at the alignment, if the slab begins at a multiple of kDefaultAlignment. `bytes` must
-// be at most kLargestRequest.
-inline uint64_t PaddedSize(uint64_t bytes, uint64_t alignment) {
-  return alignment > kDefaultAlignment ? bytes + (alignment - kDefaultAlignment) : bytes;
+// Returns a size in which `bytes` fit at the alignment, if the slab begins at a multiple of `begin`. `bytes` must be at most
+// kLargestRequest.
+inline uint64_t PaddedSize(uint64_t bytes, uint64_t alignment, uint64_t begin) {
+  return alignment > begin ? bytes + (alignment - begin) : bytes;
 }
 
 // A part of a slab that a pool hands out: `bytes` from `address` on. It may be used when `ready` has reached `ready_value`,

@@ -14,8 +14,6 @@
 namespace mge {
 namespace {
 
-constexpr uintptr_t kMinAlignment = 64;
-
 mge_code AcquireThroughTable(void* self, uint64_t bytes, mge_slab* out, mge_error* error) {
   return AnswerBackend(error, [&]() -> absl::Status {
     MGE_ASSIGN_OR_RETURN(mge_slab slab, static_cast<DeviceSlabs*>(self)->Acquire(bytes));
@@ -37,14 +35,15 @@ absl::Status SlabProvider::Commit(const mge_slab&, uint64_t, uint64_t) {
 void SlabProvider::Decommit(const mge_slab&, uint64_t, uint64_t) {}
 
 DeviceSlabs::DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
-                         int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest)
+                         int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest, uint64_t alignment)
     : name_(std::move(name)),
       device_(device),
       memory_(memory),
       queue_(queue),
       memory_class_(memory_class),
       budget_(std::move(budget)),
-      largest_(largest) {
+      largest_(largest),
+      alignment_(alignment) {
   table_ = {};
   table_.struct_size = sizeof(table_);
   table_.self = this;
@@ -139,15 +138,14 @@ absl::StatusOr<mge_slab> DeviceSlabs::Acquire(uint64_t bytes) {
   mge_error error;
   mge_code code =
       CallBackend(error, [&](mge_error* e) { return memory_->slab_acquire(device_, memory_class_, bytes, &slab, e); });
-  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % kMinAlignment == 0 && slab.address) {
+  if (code == MGE_OK && reinterpret_cast<uintptr_t>(slab.address) % alignment_ == 0 && slab.address) {
     slab.bytes = bytes;
     return slab;
   }
   Refund(bytes);
   if (code == MGE_OK) {
     memory_->slab_release(device_, &slab);
-    error.text =
-        fmt::format("it gave the address {}, which is not aligned to {} bytes", fmt::ptr(slab.address), kMinAlignment);
+    error.text = fmt::format("it gave the address {}, which is not aligned to {} bytes", fmt::ptr(slab.address), alignment_);
     code = MGE_INTERNAL;
   }
   return Refused(code, error, bytes);
@@ -175,7 +173,7 @@ bool DeviceSlabs::ReleaseAfter(const mge_slab& slab, const mge_fence_point& last
 uint64_t DeviceSlabs::RangeGranularity() const {
   if (!memory_->range_reserve || memory_class_ != MGE_MEMORY_DEVICE) return 0;
   uint64_t granularity = memory_->range_granularity(device_);
-  return std::has_single_bit(granularity) && granularity >= kMinAlignment ? granularity : 0;
+  return std::has_single_bit(granularity) && granularity >= kMinSlabAlignment ? granularity : 0;
 }
 
 absl::StatusOr<mge_slab> DeviceSlabs::ReserveRange(uint64_t bytes) {
@@ -184,7 +182,7 @@ absl::StatusOr<mge_slab> DeviceSlabs::ReserveRange(uint64_t bytes) {
   range.memory_class = memory_class_;
   mge_error error;
   mge_code code = CallBackend(error, [&](mge_error* e) { return memory_->range_reserve(device_, bytes, &range, e); });
-  if (code == MGE_OK && (!range.address || reinterpret_cast<uintptr_t>(range.address) % kMinAlignment)) {
+  if (code == MGE_OK && (!range.address || reinterpret_cast<uintptr_t>(range.address) % kMinSlabAlignment)) {
     if (range.address) memory_->range_release(device_, &range);
     error.text = fmt::format("it gave the address {}", fmt::ptr(range.address));
     code = MGE_INTERNAL;

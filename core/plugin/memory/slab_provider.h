@@ -16,6 +16,8 @@
 
 namespace mge {
 
+inline constexpr uint64_t kMinSlabAlignment = 64;  // bytes
+
 struct MemoryInfo {
   uint64_t free_bytes = 0;
   uint64_t total_bytes = 0;  // 0: unknown
@@ -25,9 +27,10 @@ struct MemoryInfo {
 class SlabProvider {
  public:
   virtual ~SlabProvider() = default;
-  // Acquires a slab. `bytes` must be above 0. The address is aligned to 64 bytes or more. Fails with kOverBudget or
+  // Acquires a slab. `bytes` must be above 0. The address is a multiple of Alignment(). Fails with kOverBudget or
   // kOutOfMemory.
   virtual absl::StatusOr<mge_slab> Acquire(uint64_t bytes) = 0;
+  virtual uint64_t Alignment() const { return kMinSlabAlignment; }  // of every slab: a power of two
   virtual void Release(const mge_slab& slab) = 0;
   // Returns the free and total bytes of the device, limited by the budget.
   virtual MemoryInfo Info() const = 0;
@@ -53,15 +56,17 @@ class SlabProvider {
 class DeviceSlabs : public SlabProvider {
  public:
   // `queue` is nullptr for a device without queues. `name` is the device's name, for messages. `largest` is the largest slab
-  // in bytes.
+  // in bytes, `alignment` what the backend promises of each slab's address.
   DeviceSlabs(std::string name, mge_device* device, const mge_memory_api* memory, const mge_queue_api* queue,
-              int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest = UINT64_MAX);
+              int32_t memory_class, std::shared_ptr<Budget> budget, uint64_t largest = UINT64_MAX,
+              uint64_t alignment = kMinSlabAlignment);
   ~DeviceSlabs() override;
   absl::StatusOr<mge_slab> Acquire(uint64_t bytes) override;
   void Release(const mge_slab& slab) override;
   MemoryInfo Info() const override;
   bool Limited() const override { return budget_->limit() != 0; }
   uint64_t Largest() const override { return largest_; }
+  uint64_t Alignment() const override { return alignment_; }
   bool Reached(const mge_fence_point& point, bool wait) const override;
   bool ReleaseAfter(const mge_slab& slab, const mge_fence_point& last_use) override;
   uint64_t RangeGranularity() const override;
@@ -99,7 +104,7 @@ class DeviceSlabs : public SlabProvider {
   const mge_queue_api* queue_;
   int32_t memory_class_;
   std::shared_ptr<Budget> budget_;
-  const uint64_t largest_;
+  const uint64_t largest_, alignment_;
   std::atomic<uint64_t> cap_{0}, held_{0};
   mge_slab_provider table_;
   std::mutex mutex_;

@@ -246,7 +246,7 @@ typedef struct mge_device_info {
    * larger slab: it splits a plan's arenas and constants. If a kernel needs a larger tensor or workspace, the host uses
    * the next device that the user allows. Without one, planning fails. */
   uint64_t max_allocation;
-  uint32_t buffer_alignment; /* of every operand on this device: a power of two up to 4096; 0: 64 */
+  uint32_t buffer_alignment; /* of every operand and slab of MGE_MEMORY_DEVICE: a power of two up to 4096; 0: 64 */
   uint32_t compute_queues;   /* number of compute queues whose work can overlap; 0: 1 */
   const mge_property* const* properties;
   uint64_t property_count;
@@ -435,7 +435,7 @@ typedef struct mge_reserve_api {
 typedef struct mge_memory_api {
   uint32_t struct_size;
   uint32_t minor;
-  /* The only calls that take memory from the driver. Addresses are aligned to at least 64 bytes. [any] */
+  /* The only calls that take memory from the driver. Addresses are aligned to buffer_alignment, pinned ones to 64. [any] */
   mge_code (*slab_acquire)(mge_device* device, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error* error);
   void (*slab_release)(mge_device* device, const mge_slab* slab);
   void (*memory_info)(mge_device* device, uint64_t* free_bytes, uint64_t* total_bytes);

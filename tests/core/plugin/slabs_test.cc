@@ -28,6 +28,7 @@ struct Card {
   int slabs = 0, queued_releases = 0, ranges = 0;
   uint64_t reached = 0;  // value that all fences have reached
   int waits = 0;
+  uint64_t alignment = 64, skipped = 0;  // of slabs; bytes by which their addresses lie behind a multiple of it
 };
 Card& CardOf(mge_device* device) { return *reinterpret_cast<Card*>(device); }
 mge_device* Handle(Card& card) { return reinterpret_cast<mge_device*>(&card); }
@@ -43,13 +44,15 @@ mge_code Take(Card& card, uint64_t bytes) {
 mge_code SlabAcquire(mge_device* d, int32_t memory_class, uint64_t bytes, mge_slab* out, mge_error*) {
   if (mge_code code = Take(CardOf(d), bytes)) return code;
   ++CardOf(d).slabs;
-  void* address = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  const uint64_t alignment = CardOf(d).alignment;
+  void* address = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment + CardOf(d).skipped);
+  address = static_cast<char*>(address) + CardOf(d).skipped;
   *out = {sizeof(mge_slab), memory_class, address, address, nullptr, bytes};
   return MGE_OK;
 }
 void SlabRelease(mge_device* d, const mge_slab* slab) {
   CardOf(d).held -= slab->bytes;
-  std::free(slab->address);
+  std::free(static_cast<char*>(slab->address) - CardOf(d).skipped);
 }
 void SlabReleaseAfter(mge_device* d, const mge_slab* slab, const mge_fence_point* last_use) {
   EXPECT_NE(last_use, nullptr);
@@ -108,11 +111,13 @@ mge_memory_api Memory(bool ranges) {
 
 // A card with a pool.
 struct Bench {
-  explicit Bench(std::string_view pool_name, bool ranges = true, uint64_t limit = 0)
+  explicit Bench(std::string_view pool_name, bool ranges = true, uint64_t limit = 0, uint64_t alignment = 64)
       : memory(Memory(ranges)), budget(std::make_shared<Budget>("card0", limit)) {
     queue.struct_size = sizeof(queue);
     queue.host_wait = HostWait;
-    slabs = std::make_unique<DeviceSlabs>("card0", Handle(card), &memory, &queue, MGE_MEMORY_DEVICE, budget);
+    slabs = std::make_unique<DeviceSlabs>("card0", Handle(card), &memory, &queue, MGE_MEMORY_DEVICE, budget, UINT64_MAX,
+                                          alignment);
+    card.alignment = alignment;
     if (!pool_name.empty()) pool = *MakePool(pool_name, {}, slabs.get());
   }
   ~Bench() {
@@ -136,6 +141,46 @@ struct Bench {
   std::unique_ptr<DeviceSlabs> slabs;
   std::unique_ptr<Pool> pool;
 };
+
+// ---------------------------------------------------------------- alignment
+
+TEST(SlabAlignment, ThatEverySlabHasCostsAPoolNoBytes) {
+  for (std::string_view name : {"naive", "round", "unpooled"}) {
+    Bench b(name, false, 0, 256);
+    for (uint64_t alignment : {64, 256}) {
+      mge_reservation r = *b.pool->Acquire(2 * kMiB, alignment);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(r.address) % 256, 0u);
+      EXPECT_EQ(r.bytes, 2 * kMiB) << name;
+      EXPECT_EQ(b.card.held, 2 * kMiB) << name << ", alignment " << alignment;
+      b.pool->Release(r);
+      b.pool->Trim(MGE_TRIM_ALL);
+    }
+  }
+  const PoolRequest request = {kMiB, 256};
+  EXPECT_EQ(Bench("growing", false, 0, 256).pool->Footprint({&request, 1}), kMiB);
+  EXPECT_EQ(Bench("growing", false).pool->Footprint({&request, 1}), kMiB + 192);
+}
+
+TEST(SlabAlignment, ALargerOneOfARequestIsFoundInsideOfASlab) {
+  for (std::string_view name : PoolNames()) {
+    Bench b(name, false, 0, 256);
+    std::vector<mge_reservation> live;
+    for (int i = 0; i < 8; ++i) {
+      live.push_back(*b.pool->Acquire(70'000, 4096));
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(live.back().address) % 4096, 0u) << name;
+      std::memset(live.back().address, 1, 70'000);
+    }
+    for (const mge_reservation& r : live) b.pool->Release(r);
+  }
+}
+
+TEST(SlabAlignment, ASlabThatLacksItIsRefused) {
+  Bench b("naive", false, 0, 256);
+  b.card.skipped = 64;
+  const absl::Status status = b.pool->Acquire(kMiB).status();
+  EXPECT_THAT(FormatError(status), HasSubstr("not aligned to 256 bytes"));
+  EXPECT_EQ(b.card.held, 0u);
+}
 
 // ---------------------------------------------------------------- virtual memory
 

@@ -64,7 +64,12 @@ class Device {
 
 struct Memory {
   static mge::Result Acquire(Device& device, int32_t memory_class, uint64_t bytes, mge_slab* out) {
-    return mge::HostMemory::Acquire(device, memory_class, bytes, out);
+    const uint64_t alignment = std::max<uint64_t>(device.line.alignment, mge::HostMemory::kAlignment);
+    const uint64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    void* address = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
+    if (!address) return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes"};
+    *out = mge::MakeSlab(memory_class, bytes, address, address);
+    return {};
   }
   static void Release(Device& device, const mge_slab& slab) { mge::HostMemory::Release(device, slab); }
   static mge::MemoryAmount Info(Device& device) { return {device.line.memory, device.line.memory}; }

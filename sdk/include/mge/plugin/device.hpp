@@ -39,7 +39,7 @@ struct DeviceInfo {
   uint64_t memory_total = 0;      // bytes; 0: unknown
   std::string driver = {};        // version of the software below the backend; measured times are valid for one version
   uint64_t max_allocation = 0;    // largest slab of device memory in bytes; 0: limited only by the memory itself
-  uint32_t buffer_alignment = 0;  // of every operand on this device: a power of two up to 4096; 0: 64
+  uint32_t buffer_alignment = 0;  // of every operand and slab of device memory: a power of two up to 4096; 0: 64
   uint32_t compute_queues = 1;    // number of compute queues whose work can overlap
   std::vector<DeviceProperty> properties = {};
 };
