@@ -197,7 +197,7 @@ inline constexpr Setting<int64_t> kDebugWatchValue = {
 inline constexpr Setting<bool> kDebugExternalAllocations = {
     .key = "debug.external_allocations",
     .default_value = false,
-    .lifecycle = Lifecycle::kFirstSet,
+    .lifecycle = Lifecycle::kDynamic,
     .doc =
         "Logs memory that others than MGE's plans take. Each block of host memory that a backend, or an engine inside of "
         "it such as TensorRT, asks MGE for, with its size, alignment and address; the backends cuda and rocm also log the "

@@ -121,9 +121,12 @@ HostServices::HostServices(std::string backend, ComputeFunctions compute)
     uint64_t least = std::max<uint64_t>(alignment, alignof(std::max_align_t));
     if (!std::has_single_bit(least) || bytes > UINT64_MAX - least) return nullptr;
     void* memory = std::aligned_alloc(least, (std::max<uint64_t>(bytes, 1) + least - 1) / least * least);
-    if (memory) Of(self).allocations_.fetch_add(1, std::memory_order_relaxed);
-    if (memory && Of(self).logs_allocations_.load(std::memory_order_relaxed)) [[unlikely]] {
-      Of(self).LogAllocation(bytes, alignment, memory);
+    if (memory) {
+      Of(self).allocations_.fetch_add(1, std::memory_order_relaxed);
+      try {
+        Of(self).LogAllocation(bytes, alignment, memory);
+      } catch (const std::bad_alloc&) {  // the message is lost
+      }
     }
     return memory;
   };
@@ -183,11 +186,8 @@ mge_code HostServices::StoreBlob(Bytes key, Bytes data) {
 }
 
 void HostServices::Attach(const void* user, const Logger& logger, CoreSettings core) {
-  const std::optional<std::string> logs = core ? core("debug.external_allocations") : std::nullopt;
-  const bool logs_allocations = logs == "1";
   std::lock_guard lock(mutex_);
-  users_.push_back({user, logger, std::move(core), logs_allocations});
-  if (logs_allocations) logs_allocations_ = true;
+  users_.push_back({user, logger, std::move(core)});
 }
 
 void HostServices::Detach(const void* user) {
@@ -197,7 +197,6 @@ void HostServices::Detach(const void* user) {
     last_logger_ = entry.logger;
     return true;
   });
-  logs_allocations_ = std::any_of(users_.begin(), users_.end(), [](const User& u) { return u.logs_allocations; });
 }
 
 void HostServices::Retire() {
@@ -218,7 +217,8 @@ LogLevel HostServices::LeastLogged() const {
 
 void HostServices::LogAllocation(uint64_t bytes, uint64_t alignment, const void* address) const {
   std::lock_guard lock(mutex_);
-  const auto user = std::find_if(users_.begin(), users_.end(), [](const User& u) { return u.logs_allocations; });
+  const auto user = std::find_if(users_.begin(), users_.end(),
+                                 [](const User& u) { return u.core && u.core("debug.external_allocations") == "1"; });
   if (user == users_.end()) return;
   user->logger.Warning("backend {}: allocates {} bytes of host memory, alignment {}, at {}", backend_, bytes, alignment,
                        address);

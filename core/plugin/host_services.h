@@ -84,7 +84,6 @@ class HostServices {
     const void* id;
     Logger logger;
     CoreSettings core;
-    bool logs_allocations;  // debug.external_allocations
   };
 
   static const HostServices& Of(void* self) { return *static_cast<const HostServices*>(self); }
@@ -92,7 +91,7 @@ class HostServices {
   mge_code StoreBlob(Bytes key, Bytes data);
   void Log(int32_t severity, std::string_view text) const;
   LogLevel LeastLogged() const;
-  void LogAllocation(uint64_t bytes, uint64_t alignment, const void* address) const;
+  void LogAllocation(uint64_t bytes, uint64_t alignment, const void* address) const;  // if debug.external_allocations is set
 
   std::string backend_;
   ComputeFunctions compute_;
@@ -102,7 +101,6 @@ class HostServices {
   std::unique_ptr<const BlobCache> blobs_;
   std::atomic<bool> blobs_failed_{false};  // the warning about the cache was written
   mutable std::atomic<int64_t> allocations_{0};
-  std::atomic<bool> logs_allocations_{false};  // one of users_ does
   mutable std::mutex mutex_;
   std::vector<User> users_;
   std::optional<Logger> last_logger_;  // the logger that was detached last
