@@ -7,11 +7,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/autodiff/live_peak.h"
 #include "core/base/errors.h"
 #include "core/ops/effects.h"
 #include "core/ops/gradient.h"
 #include "core/ops/reports/flops.h"
+#include "core/ops/reports/live_results.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -90,7 +90,8 @@ int64_t PeakWith(const Graph& graph, ValueId loss, std::span<const ValueId> want
   Graph copy = graph;
   absl::StatusOr<std::vector<ValueId>> gradients = Backward(copy, std::move(again)).Run(loss, wanted);
   if (!gradients.ok() || !InferTypes(copy).ok()) return std::numeric_limits<int64_t>::max();
-  return LivePeak(copy).value_or(std::numeric_limits<int64_t>::max());  // updates read the gradients at once
+  const absl::StatusOr<LiveResults> live = FindLiveResults(copy);  // updates read the gradients at once
+  return live.ok() ? live->peak : std::numeric_limits<int64_t>::max();
 }
 
 // Returns, by node, which are computed again for the gradients.

@@ -14,7 +14,7 @@ namespace mge {
 struct GradientOptions {
   // Computes the results of cheap nodes (IsCheap()) again where a gradient needs them, so that they need not be kept. Source:
   // MXNet's memory mirroring (MXNET_BACKWARD_DO_MIRROR), which keeps the results of products and convolutions. Has no effect
-  // where that would need more memory (LivePeak()).
+  // where that would need more memory (FindLiveResults()).
   bool mirror = false;
   // Does the same with the results that a plan chooses.
   std::optional<SublinearOptions> sublinear = {};

@@ -110,7 +110,10 @@ inline constexpr Setting<bool> kTrainInplaceUpdate = {
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Adds the change of a parameter to it in its memory, instead of computing the new parameter and writing it there.",
+        "Adds the change of a parameter to it in its memory, instead of computing the new parameter and writing it there, "
+        "and "
+        "reads the new states of the optimizer where they were written. With an optimizer that has states, a training step "
+        "needs memory for one copy of the parameters less.",
     .aliases = "MEGENGINE_INPLACE_UPDATE",
 };
 inline constexpr Setting<bool> kTrainShardOptimizer = {
@@ -131,6 +134,19 @@ inline constexpr Setting<bool> kTrainSublinear = {
         "Computes results of a model again for its gradients, as a plan of sublinear memory says: the nodes are cut into "
         "blocks, and only the results that later blocks read are kept. The settings train.sublinear_* steer the search for "
         "the plan.",
+};
+inline constexpr Setting<ByteCount> kTrainMemoryBudget = {
+    .key = "train.memory_budget_bytes",
+    .default_value = ByteCount{INT64_MAX},
+    .range = Range<ByteCount>{ByteCount{1}, ByteCount{int64_t{1} << 46}},
+    .word = {"unlimited", ByteCount{INT64_MAX}},
+    .unit = "bytes",
+    .lifecycle = Lifecycle::kDynamic,
+    .doc =
+        "Memory that the results and gradients of a training step may need, beside the parameters and the states of the "
+        "optimizer. If a plan needs more, it computes results again for the gradients, those first that cost least time for "
+        "the "
+        "bytes they save. A run fails if no plan fits.",
 };
 inline constexpr Setting<int64_t> kSublinearTries = {
     .key = "train.sublinear_tries",
@@ -416,11 +432,11 @@ inline constexpr Setting<int64_t> kDataDecodeThreads = {
 
 inline constexpr auto kTrainRows =
     SettingRows(kCollectiveRanks, kCollectiveRank, kCollectiveId, kCollectiveTimeout, kCollectiveLauncher, kCollectivePort,
-                kCollectiveBind, kTrainMirror, kTrainInplaceUpdate, kTrainShardOptimizer, kTrainSublinear, kSublinearTries,
-                kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound, kSublinearWorkers, kEagerAsyncLevel,
-                kEagerQueueCommands, kEagerCatchErrors, kEagerRecordPath, kEagerSwap, kEagerDrop, kEagerDtr,
-                kEagerDtrThreshold, kEagerDtrMinimum, kKvstoreThreads, kKvstoreBigArray, kKvstoreType, kKvstoreTree,
-                kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
+                kCollectiveBind, kTrainMirror, kTrainInplaceUpdate, kTrainShardOptimizer, kTrainSublinear,
+                kTrainMemoryBudget, kSublinearTries, kSublinearGenerations, kSublinearPopulation, kSublinearLowerBound,
+                kSublinearWorkers, kEagerAsyncLevel, kEagerQueueCommands, kEagerCatchErrors, kEagerRecordPath, kEagerSwap,
+                kEagerDrop, kEagerDtr, kEagerDtrThreshold, kEagerDtrMinimum, kKvstoreThreads, kKvstoreBigArray, kKvstoreType,
+                kKvstoreTree, kKvstoreLogTree, kKvstoreTreeArray, kKvstoreBacktrack, kKvstorePenalty, kKvstoreP2p, kDataHome,
                 kDataRepository, kDataSharedMemory, kDataSharedMemoryDebug, kDataDecodeThreads);
 
 }  // namespace mge

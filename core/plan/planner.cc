@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/plan/planner.h"
 
+#include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
 #include "core/base/errors.h"
+#include "core/ops/reports/live_results.h"
 #include "core/plan/accesses.h"
 #include "core/plan/assemble.h"
 #include "core/plan/bind.h"
@@ -14,8 +17,11 @@
 #include "core/plan/memory/memory_limit.h"
 #include "core/plan/memory/state_memory.h"
 #include "core/plan/nested.h"
+#include "core/plan/passes/specialise.h"
+#include "core/plan/recompute.h"
 #include "core/plan/segments.h"
 #include "core/plan/value_records.h"
+#include "fmt/format.h"
 
 namespace mge {
 namespace {
@@ -95,6 +101,60 @@ absl::StatusOr<std::shared_ptr<Plan>> PlanGraph(const Graph& graph, std::vector<
   return plan;
 }
 
+namespace {
+
+absl::Status BudgetTooSmall(std::string what) {
+  return Fail(errors::kOverBudget, "the results of a training step do not fit into train.memory_budget_bytes",
+              {.what = std::move(what), .fix = "use a smaller batch, or a larger budget"});
+}
+
+// Makes plans of a training step until the arenas of one fit into train.memory_budget_bytes. The first one computes nothing again.
+// What the search of results counts is not what a plan needs: fused nodes need less, workspaces and gaps between buffers more. So
+// each plan corrects the target of the next one.
+absl::StatusOr<std::shared_ptr<Plan>> PlanWithin(int64_t budget, const SpecialisedGraph& special, const IoPlaces& places,
+                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
+                                                 const ReclaimMemory& reclaim_memory) {
+  constexpr int kPlans = 6;
+  constexpr double kCaution = 0.98;
+  double target = 0;
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int i = 0; i < kPlans; ++i) {
+    SpecialisedGraph next = special;
+    if (i > 0) {
+      MGE_ASSIGN_OR_RETURN(const Recomputed again, RecomputeWithin(next.graph, static_cast<int64_t>(target)));
+      if (!again.fits) {
+        return BudgetTooSmall(
+            fmt::format("they need {} bytes with everything computed again that helps, {} without; the budget "
+                        "is {}",
+                        again.after, again.before, budget));
+      }
+      MGE_RETURN_IF_ERROR(next.graph.Compact());
+      next.pass_log.push_back(
+          fmt::format("recompute: {} nodes, {:.1f} % more work: at most {} bytes of results instead of {}", again.nodes,
+                      100 * again.work, again.after, again.before));
+    }
+    absl::StatusOr<std::shared_ptr<Plan>> plan =
+        PlanGraph(next.graph, std::move(next.pass_log), next.denied_bytes, places, context, stop, reclaim_memory);
+    if (!plan.ok()) {
+      // One that computes more again may fit where this one does not.
+      if (i > 0 || ErrorId(plan.status()) != errors::kOverBudget.id) return plan.status();
+      target = static_cast<double>(budget);
+      continue;
+    }
+    const int64_t needed = (*plan)->report.arena_bytes;
+    if (needed <= budget) return plan;
+    least = std::min(least, needed);
+    if (i == 0) {
+      MGE_ASSIGN_OR_RETURN(const LiveResults live, FindLiveResults(special.graph));
+      target = static_cast<double>(live.peak);
+    }
+    target *= static_cast<double>(budget) / static_cast<double>(needed) * (i == 0 ? 1 : kCaution);
+  }
+  return BudgetTooSmall(fmt::format("the smallest plan needs {} bytes; the budget is {}", least, budget));
+}
+
+}  // namespace
+
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<const InputType> inputs,
                                                 std::span<const IoPlace> outputs,
                                                 const std::shared_ptr<const PlanContext>& context, const StopControl* stop,
@@ -102,6 +162,9 @@ absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& given, std::span<co
   MGE_ASSIGN_OR_RETURN(SpecialisedGraph special, Specialise(given, inputs, *context, stop));
   IoPlaces places = {{}, {outputs.begin(), outputs.end()}};
   for (const InputType& input : inputs) places.inputs.push_back(input.place);
+  if (context->training && context->settings->IsSet<kTrainMemoryBudget>()) {
+    return PlanWithin(context->settings->Get<kTrainMemoryBudget>().count, special, places, context, stop, reclaim_memory);
+  }
   return PlanGraph(special.graph, std::move(special.pass_log), special.denied_bytes, places, context, stop, reclaim_memory);
 }
 
