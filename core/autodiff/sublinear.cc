@@ -11,12 +11,12 @@
 #include <tuple>
 #include <utility>
 
-#include "core/autodiff/live_peak.h"
 #include "core/base/dtype.h"
 #include "core/base/thread.h"
 #include "core/ops/effects.h"
 #include "core/ops/op.h"
 #include "core/ops/reports/flops.h"
+#include "core/ops/reports/live_results.h"
 
 namespace mge {
 namespace {
@@ -90,7 +90,7 @@ class Search {
       local.push_back(At(i, best.block / 2, 2 * best.block));
     }
     TakeBlocks(local);
-    for (const auto& [peak, cuts] : population_) candidates_.push_back(cuts);
+    if (peak_of_) RateExactly();
     for (int64_t i = 0; i < o_.generations; ++i) Breed();
     return Finish();
   }
@@ -191,9 +191,18 @@ class Search {
     for (Thread& t : threads) t.join();
     return peaks;
   }
-  // Estimates plans, and adds them to the population. Returns their peaks.
+  int64_t RatingOf(const Cuts& cuts) const { return exact_ ? peak_of_(AgainOf(cuts)) : Peak(cuts); }
+  // From now on, plans are compared by the caller's peaks. An estimate cannot guide the generations: it takes other plans for the
+  // best ones, and they would not get below the blocks that were tried.
+  void RateExactly() {
+    exact_ = true;
+    std::vector<Cuts> plans;
+    for (auto& [peak, cuts] : std::exchange(population_, {})) plans.push_back(std::move(cuts));
+    Take(plans);
+  }
+  // Rates plans, and adds them to the population. Returns their peaks.
   std::vector<int64_t> Take(const std::vector<Cuts>& plans) {
-    const std::vector<int64_t> peaks = ForAll(plans, [&](const Cuts& cuts) { return Peak(cuts); });
+    const std::vector<int64_t> peaks = ForAll(plans, [&](const Cuts& cuts) { return RatingOf(cuts); });
     evaluations_ += static_cast<int64_t>(plans.size());
     for (size_t i = 0; i < plans.size(); ++i) population_.emplace_back(peaks[i], plans[i]);
     return peaks;
@@ -239,19 +248,9 @@ class Search {
     ForEach(cuts, [&](size_t i, bool is_again) { again[static_cast<size_t>(order_[i])] = is_again; });
     return again;
   }
-  // Returns the best plan: by the caller's peaks of the plans that were tried and of the best ones that were bred, if there are such
-  // peaks, else by the estimates.
-  Cuts Best() {
-    Sort();
-    if (!peak_of_) return population_[0].second;
-    const size_t survivors = o_.generations > 0 ? std::min(population_.size(), static_cast<size_t>(o_.population)) : 0;
-    for (size_t i = 0; i < survivors; ++i) candidates_.push_back(population_[i].second);
-    const std::vector<int64_t> peaks = ForAll(candidates_, [&](const Cuts& cuts) { return peak_of_(AgainOf(cuts)); });
-    return candidates_[static_cast<size_t>(std::ranges::min_element(peaks) - peaks.begin())];
-  }
-
   SublinearPlan Finish() {
-    const Cuts cuts = Best();
+    Sort();
+    const Cuts cuts = population_[0].second;
     SublinearPlan plan = {.again = AgainOf(cuts), .peak = Peak(cuts)};
     std::vector<size_t> by_cost;
     ForEach(cuts, [&](size_t i, bool again) {
@@ -274,7 +273,7 @@ class Search {
   const PeakOfPlan& peak_of_;
   std::vector<Step> steps_;
   std::vector<std::pair<int64_t, Cuts>> population_;  // peaks and plans
-  std::vector<Cuts> candidates_;                      // the plans that were tried, not bred
+  bool exact_ = false;                                // true: the peaks are the caller's
   int64_t evaluations_ = 0;
   std::mt19937_64 random_;
 };

@@ -25,15 +25,15 @@ struct SublinearOptions {
 struct SublinearPlan {
   std::vector<bool> again;  // by node: it is computed again
   int64_t peak = 0;         // estimated bytes of results and their gradients that are alive at the same time
-  int64_t evaluations = 0;  // plans whose peak was estimated
+  int64_t evaluations = 0;  // peaks of plans that were computed
 };
 
 // Returns the peak of a plan in bytes. Several threads call it.
 using PeakOfPlan = std::function<int64_t(const std::vector<bool>& again)>;
 
 // Returns the best plan that the search finds, the same for any number of workers. `order` are the graph's nodes in the order of
-// their execution. The graph's types must be inferred; an unknown size counts as kUnknownSize. The search is guided
-// by estimates; if `peak_of` is given, it chooses among the plans that were tried and the best ones that were bred.
+// their execution. The graph's types must be inferred; an unknown size counts as kUnknownSize. The blocks are
+// tried by estimates; if `peak_of` is given, it chooses among the plans that were tried, and guides the generations.
 SublinearPlan PlanSublinearMemory(const Graph& graph, std::span<const NodeId> order, const SublinearOptions& options,
                                   const PeakOfPlan& peak_of = {});
 
