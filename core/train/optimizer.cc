@@ -22,15 +22,17 @@ constexpr int kStepsUntilGrowth = 2000;
 
 bool IsNarrow(DType type) { return type == DType::kF16 || type == DType::kBF16; }
 
-// Adds a node that changes the elements of `target` in its memory.
-void AddUpdate(Graph& graph, const char* op, ValueId target, ValueId value) {
+// Adds a node that changes the elements of `target` in its memory. Returns the new elements.
+ValueId AddUpdate(Graph& graph, const char* op, ValueId target, ValueId value) {
   Node node;
   node.op = op;
   node.domain = "mge";
   node.name = graph.value(target).name;
   node.inputs = {target, value};
-  node.outputs = {graph.AddTemporary(node.name + ".new")};
+  const ValueId updated = graph.AddTemporary(node.name + ".new", graph.value(target).type);
+  node.outputs = {updated};
   graph.AddNode(std::move(node));
+  return updated;
 }
 
 // Adds a state of zeros.
@@ -256,9 +258,10 @@ class Update {
     const Term g = narrow ? b_.CastTo(Term(b_, gradient), DType::kF32) : Term(b_, gradient);
     return shared_.inverse_scale == kNone ? g : g * In(shared_.inverse_scale);
   }
-  // Writes the new elements of a state, unless the step does not count.
-  void Write(ValueId state, const Term& moved) {
-    AddAssign(graph_, state, shared_.finite == kNone ? moved.id() : b_.Where(shared_.finite, moved, Term(b_, state)).id());
+  // Writes the new elements of a state, unless the step does not count. Returns the state's elements after that.
+  Term Write(ValueId state, const Term& moved) {
+    const ValueId written = shared_.finite == kNone ? moved.id() : b_.Where(shared_.finite, moved, Term(b_, state)).id();
+    return Term(b_, AddUpdate(graph_, "Assign", state, written));
   }
   // Adds a state of the optimizer and its update. Returns the new elements.
   template <typename Next>
@@ -268,24 +271,23 @@ class Update {
   template <typename Next>
   Term Moved(std::string_view slot, Next next, const TensorType& type) {
     const ValueId state = AddState(graph_, fmt::format("{}.{}", name_, slot), type);
-    const Term moved = next(Term(b_, state));
-    Write(state, moved);
-    return moved;
+    const Term moved = next(Term(b_, state)), written = Write(state, moved);
+    return o_.inplace_update ? written : moved;
   }
   void Descend(const Term& step) {
-    const Term moved = w_ - step;
-    if (part_) return DescendPart(moved);
+    if (part_) return DescendPart(w_ - step);
+    const Term moved = o_.inplace_update ? Increased(-step) : w_ - step;
     if (o_.average_decay > 0) Follow(moved);
-    if (o_.inplace_update) {
-      const Term change = -step;
-      AddUpdate(graph_, "Accumulate", w_.id(),
-                (shared_.finite == kNone ? change : b_.Where(shared_.finite, change, b_.Number(0))).id());
-    } else {
-      Write(w_.id(), moved);
-    }
+    if (!o_.inplace_update) Write(w_.id(), moved);
     if (w_.id() == parameter_) return;
-    const Term kept = shared_.finite == kNone ? moved : b_.Where(shared_.finite, moved, w_);
+    const bool counts = shared_.finite == kNone || o_.inplace_update;  // else the parameter keeps its elements
+    const Term kept = counts ? moved : b_.Where(shared_.finite, moved, w_);
     AddAssign(graph_, parameter_, b_.CastTo(kept, graph_.value(parameter_).type.dtype).id());
+  }
+  // Adds to the parameter in its memory, unless the step does not count. Returns its elements after that.
+  Term Increased(const Term& change) {
+    const ValueId added = (shared_.finite == kNone ? change : b_.Where(shared_.finite, change, b_.Number(0))).id();
+    return Term(b_, AddUpdate(graph_, "Accumulate", w_.id(), added));
   }
 
   void DescendPart(const Term& moved) {

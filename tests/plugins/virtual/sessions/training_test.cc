@@ -251,6 +251,56 @@ TEST_P(Training, UpdatesInPlaceGiveTheSameParameters) {
   for (size_t i = 0; i < weights[0].size(); ++i) ASSERT_NEAR(weights[0][i], weights[1][i], 1e-6);
 }
 
+TEST_P(Training, UpdatesInPlaceNeedMemoryForOneCopyOfTheParametersLess) {
+  if (GetParam() == std::string("host")) GTEST_SKIP() << "the reference evaluators have no kernel that adds";
+  constexpr int64_t kParameters = 2 * 64 * 1024 * 4;  // bytes
+  for (const TrainingOptions& given :
+       {TrainingOptions{.loss = "mse", .momentum = 0.5}, TrainingOptions{.loss = "mse", .optimizer = "adam"}}) {
+    int64_t bytes[2] = {};
+    for (const bool inplace : {false, true}) {
+      TrainingOptions options = given;
+      options.inplace_update = inplace;
+      Start(
+          "input x : float32[N,64]\nconst w = float32[64,1024]<0.1>\nconst v = float32[1024,64]<0.1>\n"
+          "h = MatMul(x, w)\na = Relu(h)\ny = MatMul(a, v)\noutput y\n",
+          options);
+      Step({Numbers({1, 64}), Numbers({1, 64}, 2)}, 0.1f);
+      bytes[inplace] = PlannedPeakBytes(*session_->last_plan());
+    }
+    EXPECT_LE(bytes[1], bytes[0] - kParameters * 9 / 10) << given.optimizer;
+  }
+}
+
+TEST_P(Training, ComputesResultsAgainUntilABudgetHolds) {
+  int64_t whole = 0;
+  std::vector<float> weights;
+  for (const int percent : {0, 75, 50}) {
+    settings_.clear();
+    const int64_t budget = whole * percent / 100;
+    if (budget) settings_ = {{"train.memory_budget_bytes", std::to_string(budget)}};
+    Start(Blocks(16), {.loss = "mse"});
+    Step({Numbers({64, 64}), Numbers({64, 64}, 2)}, 0.1f);
+    const int64_t bytes = PlannedPeakBytes(*session_->last_plan());
+    if (!budget) {
+      whole = bytes;
+      weights = State("w0");
+    } else {
+      EXPECT_LE(bytes, budget * 103 / 100) << percent;
+      EXPECT_EQ(State("w0"), weights);
+    }
+  }
+}
+
+TEST_P(Training, ABudgetThatIsTooSmallIsAnError) {
+  settings_ = {{"train.memory_budget_bytes", "1024"}};
+  Start(Blocks(), {.loss = "mse"});
+  std::vector<HostValue> inputs = {Numbers({64, 64}), Numbers({64, 64}, 2), {}};
+  inputs.back().tensor = Tensor::Scalar<float>(0.1f);
+  const absl::Status status = ResultsOf(*session_, inputs).status();
+  EXPECT_EQ(ErrorId(status), errors::kOverBudget.id);
+  EXPECT_THAT(FormatError(status), HasSubstr("the budget is 1024"));
+}
+
 TEST_P(Training, AnOperationOfTheEngineRunsAsManyStepsAsTheSettingSays) {
   auto operations = [&](const char* setting, const char* value) {
     settings_ = {{setting, value}};
