@@ -40,6 +40,7 @@ EagerTensor::~EagerTensor() {
 absl::StatusOr<std::shared_ptr<EagerInterpreter>> EagerInterpreter::Create(std::shared_ptr<Runtime> runtime,
                                                                            RunWatch watch) {
   const std::shared_ptr<const Snapshot> settings = runtime->registry().snapshot();
+  runtime->WarnOfNeeds(*settings, NeedsOf::kEager);
   std::shared_ptr<EagerInterpreter> out(new EagerInterpreter(std::move(runtime), std::move(watch)));
   EagerOptions& o = out->options_;
   o.async_level = settings->Get<kEagerAsyncLevel>();

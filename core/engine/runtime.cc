@@ -182,6 +182,13 @@ absl::StatusOr<Resolution> Runtime::ResolveDevice(std::string_view call, const S
   return devices_->Resolve(spec, OriginOfDevice(call, settings));
 }
 
+void Runtime::WarnOfNeeds(const Snapshot& settings, NeedsOf part) {
+  for (const std::string& sentence : UnmetNeeds(settings, part)) {
+    std::lock_guard lock(needs_mutex_);
+    if (needs_.insert(sentence).second) logger().Warning("{}", sentence);
+  }
+}
+
 absl::Status Runtime::SetDefaultDevice(std::string_view spec) {
   MGE_RETURN_IF_ERROR(ParseDeviceSpec(spec, "set_default_device").status());
   return registry_->SetThrough("set_default_device", kDefaultDevice.key, spec);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "core/engine/queue_limits.h"
 #include "core/engine/run_streams.h"
 #include "core/engine/shared_arena.h"
+#include "core/env/needs.h"
 #include "core/env/registry.h"
 #include "core/plan/plan_context.h"
 #include "core/plugin/devices.h"
@@ -79,6 +81,9 @@ class Runtime {
   // thread's scope, the default device, "xpux".
   absl::StatusOr<Resolution> ResolveDevice(std::string_view call, const Snapshot& settings) const;
 
+  // Warns about settings that can do nothing, because another one is off. Says each sentence once.
+  void WarnOfNeeds(const Snapshot& settings, NeedsOf part);
+
   // Changes the default device (MGE_DEFAULT_DEVICE) for sessions that are created later.
   absl::Status SetDefaultDevice(std::string_view spec);
 
@@ -93,6 +98,8 @@ class Runtime {
   Deadlines deadlines_;
   RunStreams streams_;
   std::unique_ptr<QueueLimits> queue_limits_;
+  std::mutex needs_mutex_;
+  std::set<std::string> needs_;  // sentences of WarnOfNeeds(); guarded by needs_mutex_
   std::mutex processes_mutex_;
   std::shared_ptr<ProcessGroup> processes_;   // nullptr: not joined; guarded by processes_mutex_
   std::unique_ptr<DependencyEngine> engine_;  // last, so destroyed first: its operations use the other members

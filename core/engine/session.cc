@@ -46,11 +46,6 @@ void WarnOfModel(const onnx::Model& model, const PlanServices& services) {
                           named < all.size() ? fmt::format("; and {} more", all.size() - named) : "");
 }
 
-void WarnOfDumps(const Snapshot& settings, const Logger& logger) {
-  if (!settings.Get<kDebugDumpInputs>() || !settings.Get<kDebugDumpDir>().empty()) return;
-  logger.Warning("{} has no effect without {}, the folder for the files", kDebugDumpInputs.key, kDebugDumpDir.key);
-}
-
 constexpr size_t kMaxSubsets = 8;
 
 // Replaces the outputs of the model by the named values.
@@ -160,7 +155,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Create(std::shared_ptr<Runtime
   if (!options.outputs.empty()) MGE_RETURN_IF_ERROR(SelectOutputs(options.outputs, model));
   MGE_ASSIGN_OR_RETURN(const Resolution found, runtime->ResolveDevice(options.device, *settings));
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<const PlanContext> context, MakePlanContext(*runtime, options, settings, found));
-  WarnOfDumps(*settings, runtime->logger());
+  runtime->WarnOfNeeds(*settings, NeedsOf::kSession);
   WarnOfModel(model, *context->services);
   std::shared_ptr<Session> session(new Session);
   session->runtime_ = std::move(runtime);
