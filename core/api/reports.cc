@@ -112,7 +112,8 @@ Json Env(Runtime& runtime) {
                          {"system", f.name.system},
                          {"allowed", f.allowed},
                          {"default", f.default_value},
-                         {"page_default", f.page_default}});
+                         {"page_default", f.page_default},
+                         {"meanings", f.meanings}});
     }
     rows.push_back({{"key", s.key},
                     {"variable", s.variable},

@@ -102,11 +102,12 @@ std::string RenderExplanation(const Json& s, const Json& settings, const std::st
   };
   std::string out = fmt::format("{}\n\n{}\n", Text(s["key"]), Wrapped(Text(s["doc"]), 2));
   out += line("variable", Text(s["variable"]));
-  std::string allowed = Text(s["allowed"]), usual = Text(s["default"]), page_default;
+  std::string allowed = Text(s["allowed"]), usual = Text(s["default"]), page_default, meanings;
   for (const Json& f : s["foreign"]) {
     out += line("name", fmt::format("{} ({})", Text(f["name"]), Text(f["system"])));
     if (Text(f["name"]) != name) continue;
     allowed = Text(f["allowed"]), usual = Text(f["default"]), page_default = Text(f["page_default"]);
+    meanings = Text(f["meanings"]);
   }
   for (const Json& a : s["aliases"]) {
     const Json& f = s["foreign"];
@@ -114,6 +115,7 @@ std::string RenderExplanation(const Json& s, const Json& settings, const std::st
   }
   out += line("type", Text(s["type"]));
   out += line("allowed", allowed);
+  out += line("meaning", meanings);
   out += line("unit", Text(s["unit"]));
   out += line("default", usual);
   out += line("page default", page_default);

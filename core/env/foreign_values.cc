@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "core/env/setting_text.h"
 #include "fmt/format.h"
 
@@ -74,6 +75,23 @@ absl::StatusOr<SettingValue> ParseFor(const SettingRow& row, std::string_view na
     if (given.ok() && word.ok() && *given == *word) return ParseSetting(row, row.word);
   }
   return ParseSetting(row, text, home);
+}
+
+std::string MeaningsFor(const SettingRow& row, std::string_view name) {
+  if (row.type != SettingType::kChoice) return {};
+  std::string out;
+  bool differ = false;
+  for (std::string_view rest = PageOf(name).allowed; !rest.empty();) {
+    const std::string_view text = rest.substr(0, rest.find(", "));
+    rest.remove_prefix(std::min(rest.size(), text.size() + 2));
+    const absl::StatusOr<SettingValue> value = ParseSetting(row, text);
+    if (!value.ok()) continue;
+    const std::string ours = FormatSetting(row, *value);
+    differ |=
+        !absl::EqualsIgnoreCase(absl::string_view(ours.data(), ours.size()), absl::string_view(text.data(), text.size()));
+    out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", text, ours);
+  }
+  return differ ? out : std::string();
 }
 
 std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::string_view name) {

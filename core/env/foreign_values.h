@@ -30,6 +30,10 @@ absl::StatusOr<SettingValue> ParseFor(const SettingRow& row, std::string_view na
 // Returns the allowed values for an error about `name`: in the spelling of its page if it is a foreign name, else ours.
 std::string AllowedTextFor(const SettingRow& row, std::string_view name);
 
+// Returns what the values of the page of `name` are in our words: "0 = off, 1 = static, 2 = static". Returns "" if the page spells
+// them like us, apart from case, or if they are no words.
+std::string MeaningsFor(const SettingRow& row, std::string_view name);
+
 // Returns a value in the spelling of the page of `name`, or in ours.
 std::string ValueTextFor(const SettingRow& row, const SettingValue& value, std::string_view name);
 

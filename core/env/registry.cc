@@ -280,7 +280,7 @@ std::vector<SettingInfo> Registry::List() const {
     for (ForeignName& f : ForeignNamesOf(entry.variable, entry.aliases)) {
       const std::string name = f.name;
       foreign.push_back({std::move(f), AllowedTextFor(entry.row, name), DefaultTextFor(entry.row, entry.default_value, name),
-                         std::string(PageDefault(name))});
+                         std::string(PageDefault(name)), MeaningsFor(entry.row, name)});
     }
     list.push_back({.key = std::string(entry.row.key),
                     .variable = entry.variable,

@@ -67,6 +67,7 @@ struct ForeignUse {
   std::string allowed;
   std::string default_value;  // ours
   std::string page_default;   // that of the page if ours differs, else empty
+  std::string meanings;       // the page's values in our words, "0 = off, 1 = static"; empty if they are the same
 };
 
 // A setting as `mge env` lists it.

@@ -84,9 +84,9 @@ TEST_F(Command, EnvExplainAndHelpDescribeASettingByAnyOfItsNames) {
   }
   EXPECT_THAT(Mge("env explain plan.match_range").out, HasSubstr("mge run model.onnx --set plan.match_range=0"));
   // Values are spelled as on the page of the name that was asked for.
-  EXPECT_THAT(
-      Mge("env explain GE_USE_STATIC_MEMORY").out,
-      AllOf(HasSubstr("0, 1, 2, 3, 4"), HasSubstr("GE_USE_STATIC_MEMORY=1 mge run"), Not(HasSubstr("dynamic, both"))));
+  EXPECT_THAT(Mge("env explain GE_USE_STATIC_MEMORY").out,
+              AllOf(HasSubstr("0, 1, 2, 3, 4"), HasSubstr("0 = off, 1 = static, 2 = static, 3 = dynamic, 4 = both"),
+                    HasSubstr("GE_USE_STATIC_MEMORY=1 mge run"), Not(HasSubstr("dynamic, both"))));
   EXPECT_THAT(Mge("env explain MEGENGINE_HOST_COMPUTE").out, ContainsRegex("page default +1"));
   EXPECT_THAT(Mge("env explain memory.gpu_pool").out, ContainsRegex("see also .*memory.pool"));
   EXPECT_THAT(Mge("help data.decode_threads").out, HasSubstr("MXNET_MP_OPENCV_NUM_THREADS"));
