@@ -145,7 +145,14 @@ def external_allocations(p):
                for n in (1, 0))
     text = "backend example_relu: allocates 12345 bytes of host memory, alignment 64, at 0x"
     expect(text in on and "12345" not in off, f"{on}; {off}")
-    return "1 - each block that a backend asks for, with size, alignment and address; 0 - none"
+    changed = p.python("""
+for value in ("0", "1", "0"):
+    os.environ["MGB_LOG_TRT_MEM_ALLOC"] = value
+    print(f"now {value}", file=sys.stderr, flush=True)
+    mge.Session("m.onnx", device="example_relu0").run(np.ones(8, np.float32))
+""", MGE_PLUGIN_PATH=p.folder).err.split("now ")
+    expect(["12345" in part for part in changed[1:]] == [False, True, False], f"{changed}")
+    return "1 - each block that a backend asks for, with size, alignment and address; 0 - none; sessions obey os.environ"
 
 
 @check("MGB_LOG_TRT_MEM_ALLOC", "device memory")
@@ -264,10 +271,21 @@ tell(counts=counts)
 
 @check("MEGENGINE_INPLACE_UPDATE", "memory")
 def inplace_update_memory(p):
-    program = "    tell(peak=use.measured_peak_bytes)"
-    off, on = (trainer(p, models.dense(16, 512, 16), program, MEGENGINE_INPLACE_UPDATE=n).peak for n in (0, 1))
-    expect(on <= off - 16 * 512 * 4, f"one copy of the parameters less: {off}, {on}")
-    return f"peak of a training step: {off} bytes with 0, {on} with 1"
+    copy = 4 * (16 * 1024 + 1024 * 1024 + 1024 * 16)  # bytes of the parameters
+    p.write("m.onnx", models.dense(16, 1024, 1024, 16))
+    peaks = {}
+    for optimizer in ('momentum=0.9', 'optimizer="adam"'):
+        program = f"""
+x = np.ones((1, 16), np.float32)
+with mge.Trainer("m.onnx", loss="mse", {optimizer}, device="cpu0") as trainer:
+    losses = [trainer.step(x=x, labels=x, learning_rate=0.01) for _ in range(3)]
+    tell(peak=trainer.memory().measured_peak_bytes, losses=losses)
+"""
+        off, on = (p.python(program, MGE_THREADS=1, MEGENGINE_INPLACE_UPDATE=n) for n in (0, 1))
+        expect(np.allclose(on.losses, off.losses, rtol=1e-4), f"equal losses: {off.losses}, {on.losses}")
+        expect(on.peak <= off.peak - 0.9 * copy, f"one copy of {copy} bytes less: {off.peak}, {on.peak}")
+        peaks[optimizer] = [off.peak, on.peak]
+    return f"peak of a training step with {copy} bytes of parameters, 0 and 1: {peaks}"
 
 
 SUBLINEAR = """
@@ -372,22 +390,40 @@ except mge.Error as error:
     return "a run with another batch: 1 - E0307 with both shapes; 0 - it runs"
 
 
-@check("MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE", "larger batch")
-def static_shape_memory(p):
+@check("MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE", "static storage")
+def static_storage(p):
     p.write("m.onnx", models.dense(64, 256, 256, 64))
     program = """
 session = mge.Session("m.onnx", device="cpu0")
-for rows in (64, 256):
-    try:
-        session = session if rows == 64 else mge.Session("m.onnx", device="cpu0")
-        session.run(np.ones((rows, 64), np.float32))
-        tell(peak=session.memory().planned_peak_bytes)
-    except mge.Error as error:
-        tell(error=str(error))
+for rows in json.loads(sys.argv[1]):
+    session.run(np.ones((rows, 64), np.float32))
+tell(planned=session.memory().planned_peak_bytes)
 """
-    on, off = (p.python(program, MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE=n).peak for n in (1, 0))
-    expect(on < off, f"planned peak: {off} with 0, {on} with 1")
-    return f"planned peak: {off} bytes with 0, {on} with 1"
+    on = p.python(program, "[3200]", MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE=1).planned
+    off = p.python(program, "[3000, 3100, 3200]", MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE=0).planned
+    expect(on < 0.97 * off, f"planned for 3200 rows: {off} with 0, {on} with 1")
+    return f"planned for 3200 rows: {on} bytes with 1; {off} with 0, after other numbers of rows, for a range of them"
+
+
+@check("MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE", "larger batch")
+def static_shape_batch(p):
+    p.write("m.onnx", models.dense(64, 256, 256, 64))
+    program = """
+session = mge.Session("m.onnx", device="cpu0")
+largest = 0
+for rows in range(2000, 4000, 100):
+    try:
+        if os.environ["MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE"] == "1":
+            session = mge.Session("m.onnx", device="cpu0")
+        session.run(np.ones((rows, 64), np.float32))
+        largest = rows
+    except mge.Error:
+        break
+tell(largest=largest)
+"""
+    on, off = (p.python(program, MGE_MEMORY_LIMIT="cpu0=7900000", MEGENGINE_INPUT_NODE_USE_STATIC_SHAPE=n).largest for n in (1, 0))
+    expect(on > off, f"rows that fit into a limit: {off} with 0, {on} with 1")
+    return f"rows that fit into a limit: {off} with 0, {on} with 1"
 
 
 # Runs a model and tells what the device then lacks.
