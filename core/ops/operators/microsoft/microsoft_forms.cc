@@ -60,6 +60,15 @@ absl::StatusOr<bool> ExpandDimsBody(FunctionBody& f) {
   return true;
 }
 
+absl::StatusOr<bool> CausalConvWithStateBody(FunctionBody& f) {
+  if (f.attrs().Int("ndim") != 1) return f.Unsupported("the attribute ndim other than 1");
+  if (f.attrs().Int("state_window") != 0) return f.Unsupported("the attribute state_window");
+  std::vector<ValueId> outputs = {f.output(0), f.output(1)};
+  f.AddTo(std::move(outputs), "CausalConvWithState", {f.input(0), f.input(1), f.input(2), f.input(3)},
+          f.Only({"activation"}));
+  return true;
+}
+
 constexpr OpDef kRows[] = {
     MicrosoftFunction(
         {.name = "DequantizeLinear",
@@ -101,6 +110,19 @@ constexpr OpDef kRows[] = {
                        .attrs = {{"mode", "constant", "constant, reflect or edge"}},
                        .body = PadBody,
                        .examples = {"(T[3,4], int64[4]<0,1,2,0>)", "(T[3,4], int64[1,4]<0,1,2,0>) {mode=\"edge\"}"}}),
+    MicrosoftFunction(
+        {.name = "CausalConvWithState",
+         .doc = "Causal convolution of each channel with its own taps, as in ONNX.",
+         .inputs = {{"input", kFloating},
+                    {"weight", kFloating},
+                    {"bias", kFloating, Arity::kOptional},
+                    {"past_state", kFloating, Arity::kOptional}},
+         .outputs = {{"output"}, {"present_state", kAnyType, Arity::kOptional}},
+         .attrs = {{"activation", "none", "of the result: none, silu or swish"},
+                   {"ndim", 1, "must be 1"},
+                   {"state_window", 0, "must be 0"}},
+         .body = CausalConvWithStateBody,
+         .examples = {"(T[2,3,7], T[3,1,4], T[3], T[2,3,3]) -> 2", "(T[1,5,2], T[5,1,4]) {activation=\"silu\"} -> 2"}}),
     MicrosoftFunction({.name = "Range",
                        .doc = "The numbers from start on, below limit, with a step of delta.",
                        .inputs = {{"start", kNumeric}, {"limit", kNumeric}, {"delta", kNumeric, Arity::kOptional}},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <limits>
 
+#include "core/ops/function_body.h"
 #include "core/ops/infer_checks.h"
 #include "core/ops/op_helpers.h"
 
@@ -83,6 +85,31 @@ absl::Status Eval(EvalContext& ctx) {
   return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
 }
 
+// A convolution with one group per channel, of the input behind the past. The length may be unknown.
+absl::StatusOr<bool> Body(FunctionBody& f) {
+  if (!f.has_rank(kWeights) || f.dims(kWeights)[0] == kUnknownDim || f.dims(kWeights)[2] == kUnknownDim) return false;
+  MGE_ASSIGN_OR_RETURN(const bool silu, ReadSilu(f.attrs()));
+  const int64_t channels = f.dims(kWeights)[0], state = f.dims(kWeights)[2] - 1;
+  ValueId x = f.input(kX);
+  if (f.has_input(kPast)) {
+    x = f.Add("Concat", {f.input(kPast), x}, IntAttribute("axis", 2));
+  } else if (state > 0) {
+    x = f.Add("Pad", {x, f.Integers({0, 0, state, 0, 0, 0})});
+  }
+  Attributes attrs = IntAttribute("group", channels);
+  attrs.Set("kernel_shape", Ints{state + 1});
+  const std::vector<ValueId> operands = {x, f.input(kWeights), f.input(kBias)};
+  if (silu) {
+    const ValueId y = f.Add("Conv", operands, std::move(attrs));
+    f.Result(0, "Mul", {y, f.Add("Sigmoid", {y})});
+  } else {
+    f.Result(0, "Conv", operands, std::move(attrs));
+  }
+  constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+  f.Result(1, "Slice", {x, f.Integers({state > 0 ? -state : kEnd}), f.Integers({kEnd}), f.Integers({2})});
+  return true;
+}
+
 }  // namespace
 
 MGE_OP(causal_conv_with_state) = {
@@ -99,6 +126,7 @@ MGE_OP(causal_conv_with_state) = {
     .attrs = {{"activation", "none", "of the result: none, silu, or swish, which is the same as silu"}},
     .infer = Infer,
     .eval = Eval,
+    .body = Body,
     .since = 27,
     .examples = {"(T[2,3,7], T[3,1,4], T[3], T[2,3,3]) -> 2", "(T[1,5,2], T[5,1,4]) {activation=\"silu\"} -> 2",
                  "(T[2,4,6], T[4,1,1]) -> 2"},
