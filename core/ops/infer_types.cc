@@ -7,7 +7,7 @@
 // Algorithm: visits the nodes in topological order. The shape rule of each operator sets the types of the node's
 // outputs. They are merged with the types that the model declares; a contradiction is an error. If all inputs of a node
 // have known elements and its outputs are small, the node's evaluator computes the outputs. Later shape rules use these
-// elements. The node's attributes are then written in their normal form. Bodies are inferred as copies with the types that
+// elements. Of shapes that nodes compute, single sizes may be known (partial_sizes.h). The node's attributes are then written in their normal form. Bodies are inferred as copies with the types that
 // the operator passes in; the operator may repeat that with wider types.
 //
 // For other sizes of the inputs (SizeInference), visits the nodes in the same order, but infers only those that read a value
@@ -21,6 +21,7 @@
 #include "core/ops/effects.h"
 #include "core/ops/known_values.h"
 #include "core/ops/op.h"
+#include "core/ops/partial_sizes.h"
 #include "core/ops/schema.h"
 #include "core/ops/size_inference.h"
 #include "fmt/format.h"
@@ -100,6 +101,7 @@ class Inference {
   Graph& graph_;
   Budget& budget_;
   std::vector<Tensor> known_;  // by value: elements that are known although the value is not a constant
+  PartialSizes partial_;
 };
 
 class Inference::Context : public InferContext {
@@ -232,6 +234,11 @@ absl::Status Inference::InferNode(NodeId id) {
     Value& v = graph_.value(out);
     TensorType exact{.dtype = known_[out].dtype(), .has_rank = true, .dims = known_[out].shape()};
     if (absl::Status s = MergeInto(v, exact, ValueKind::kTensor); !s.ok()) return AddWhere(std::move(s), NodePlace(node));
+  }
+  if (const std::optional<Shape> dims = partial_.Learn(graph_, node, known_)) {
+    Value& v = graph_.value(node.outputs[0]);
+    const TensorType partly{.dtype = v.type.dtype, .has_rank = true, .dims = *dims};
+    MGE_RETURN_IF_ERROR(AddWhere(MergeInto(v, partly, v.kind), NodePlace(node)));
   }
   return absl::OkStatus();
 }

@@ -12,10 +12,11 @@ namespace {
 // Moves the heads out of the rows of a shape of rank 3.
 absl::StatusOr<Shape> WithHeads(std::string_view name, const Shape& shape, int64_t heads) {
   if (shape.size() == 4) return shape;
-  if (heads <= 0 || shape[2] % heads != 0) {
+  const bool known = shape[2] != kUnknownDim;
+  if (heads <= 0 || (known && shape[2] % heads != 0)) {
     return BadNode(fmt::format("{} {} cannot be divided into {} heads", name, ShapeText(shape), heads));
   }
-  return Shape{shape[0], heads, shape[1], shape[2] / heads};
+  return Shape{shape[0], heads, shape[1], known ? shape[2] / heads : kUnknownDim};
 }
 
 }  // namespace
@@ -41,7 +42,8 @@ absl::StatusOr<AttentionDims> ResolveAttention(const Attributes& attrs, const Sh
   d.value_head = vh[3];
   MGE_RETURN_IF_ERROR(RequireShape("K", kh, {{d.batch, d.kv_heads, d.new_keys, d.head}}));
   MGE_RETURN_IF_ERROR(RequireShape("V", vh, {{d.batch, d.kv_heads, d.new_keys, d.value_head}}));
-  if (d.kv_heads == 0 || d.q_heads % d.kv_heads != 0) {
+  const bool known = d.q_heads != kUnknownDim && d.kv_heads != kUnknownDim;
+  if (known && (d.kv_heads == 0 || d.q_heads % d.kv_heads != 0)) {
     return BadNode(fmt::format("{} heads of queries cannot share {} heads of keys", d.q_heads, d.kv_heads));
   }
   if ((past_key == nullptr) != (past_value == nullptr)) return BadNode("only one of past_key and past_value is given");

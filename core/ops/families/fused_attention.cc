@@ -7,10 +7,23 @@
 #include "fmt/format.h"
 
 namespace mge {
+namespace {
+
+bool MaybeEqual(int64_t a, int64_t b) { return a == b || a == kUnknownDim || b == kUnknownDim; }
+
+}  // namespace
 
 ValueId FusedAttention::Filtered(ValueId keep) {
   const double filter = f_.attrs().Float("mask_filter_value");
   return f_.Add("Where", {keep, f_.Number(type_, 0), f_.Number(type_, filter)});
+}
+
+bool FusedAttention::KnowsMask(int input) const {
+  if (!f_.has_input(input)) return true;
+  if (!f_.has_rank(input)) return false;
+  const bool is_static =
+      f_.type(input).IsStatic() && batch_ != kUnknownDim && queries_ != kUnknownDim && keys_ != kUnknownDim;
+  return is_static || f_.rank(input) == 2 || f_.rank(input) == 3;
 }
 
 absl::Status FusedAttention::AddMask(int input) {
@@ -30,10 +43,10 @@ absl::Status FusedAttention::AddMask(int input) {
     if (has_starts) {
       keep = f_.Add("And", {keep, f_.Add("GreaterOrEqual", {keys, f_.Reshape(limits[1], {batch_, 1, 1, 1})})});
     }
-  } else if (dims.size() == 2 && dims[1] == keys_) {
-    keep = f_.Add("Greater", {f_.Reshape(mask, {dims[0], 1, 1, dims[1]}), number(0)});
-  } else if (dims.size() == 3 && dims[1] == queries_ && dims[2] == keys_) {
-    keep = f_.Add("Greater", {f_.Reshape(mask, {dims[0], 1, dims[1], dims[2]}), number(0)});
+  } else if (dims.size() == 2 && MaybeEqual(dims[1], keys_)) {
+    keep = f_.Add("Greater", {f_.Add("Unsqueeze", {mask, f_.Integers({1, 2})}), number(0)});
+  } else if (dims.size() == 3 && MaybeEqual(dims[1], queries_) && MaybeEqual(dims[2], keys_)) {
+    keep = f_.Add("Greater", {f_.Add("Unsqueeze", {mask, f_.Integers({1})}), number(0)});
   } else if (dims.size() == 4 && dims[1] == 1 && dims[2] >= keys_ && dims[3] >= keys_) {
     const ValueId part =
         f_.Add("Slice", {mask, f_.Integers({keys_ - queries_, 0}), f_.Integers({keys_, keys_}), f_.Integers({2, 3})});

@@ -9,12 +9,14 @@
 
 namespace mge {
 
-// Adds the Attention that a fused operator stands for. All shapes must be known.
+// Adds the Attention that a fused operator stands for. Sizes that are unknown are kUnknownDim.
 class FusedAttention {
  public:
   FusedAttention(FunctionBody& f, int64_t batch, int64_t queries, int64_t keys, DType type)
       : f_(f), batch_(batch), queries_(queries), keys_(keys), type_(type) {}
 
+  // Returns whether enough sizes are known for AddMask() with this input.
+  bool KnowsMask(int input) const;
   // Adds a mask input of the operator, if it is present: numbers of keys [batch], ends and starts [2 * batch], or flags
   // [batch, keys], [batch, queries, keys] or [batch, 1, most queries, most keys]. Keys that it excludes get the attribute
   // mask_filter_value.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replaces Attention by matrix products with a softmax between them, for which backends have kernels and claims. All shapes
-// must be known.
+// Replaces Attention by matrix products with a softmax between them, for which backends have kernels and claims. The batch and
+// the numbers of queries and keys may be unknown, so that the nodes serve a range of lengths.
 //
 // Heads that share keys become a batch dimension of their own, over which keys, values and masks are broadcast. What a query
 // may see by its position is a constant mask; with numbers of valid keys, it is a comparison of positions. A query that sees
@@ -100,7 +100,9 @@ class Builder {
   ValueId Heads(ValueId x, int64_t heads, int64_t size) {
     if (!d_.in_rows) return x;
     const int64_t tokens = graph_.value(x).type.dims[1];
-    return Transpose(Reshape(x, {d_.batch, tokens, heads, size}), {0, 2, 1, 3});
+    const bool known = d_.batch != kUnknownDim && tokens != kUnknownDim;
+    x = known ? Reshape(x, {d_.batch, tokens, heads, size}) : nodes_.ReshapePartly(x, {0, 0, heads, size});
+    return Transpose(x, {0, 2, 1, 3});
   }
   // Returns the keys or values, behind those of the past.
   ValueId Joined(int now, int past, int present, int64_t size) {
@@ -115,13 +117,17 @@ class Builder {
   }
   // Gives the `heads` heads that share keys a dimension of their own, if there are such heads.
   ValueId Grouped(ValueId x, int64_t heads, int64_t rows, int64_t size) {
-    return Shares() ? Reshape(x, {d_.batch, d_.kv_heads, heads, rows, size}) : x;
+    if (!Shares()) return x;
+    const bool known = d_.batch != kUnknownDim && rows != kUnknownDim;
+    return known ? Reshape(x, {d_.batch, d_.kv_heads, heads, rows, size})
+                 : nodes_.ReshapePartly(x, {0, d_.kv_heads, heads, -1, size});
   }
   // Sets the fourth output to the scores of a stage.
   void Show(ValueId scores, int64_t stage) {
     const ValueId output = OutputOf(kScores);
     if (output == kNone || node_.attrs.Int("qk_matmul_output_mode") != stage) return;
-    nodes_.ReshapeTo(output, scores, {d_.batch, d_.q_heads, d_.queries, d_.keys()});
+    const Shape shape = {d_.batch, d_.q_heads, d_.queries, d_.keys()};
+    d_.IsStatic() ? nodes_.ReshapeTo(output, scores, shape) : nodes_.AddTo({output}, "Identity", {scores});
   }
   // Moves the heads of the result back into its rows, and gives zeros to the queries that see no key. A Transpose of the node
   // behind it, which does the same, is part of that.
@@ -141,7 +147,13 @@ class Builder {
       if (none != kNone) none = Transpose(none, perm);
     }
     if (none != kNone) y = Add("Where", {none, Number(0), y});
-    nodes_.ReshapeTo(output, y, shape);
+    if (std::ranges::find(shape, kUnknownDim) == shape.end()) {
+      nodes_.ReshapeTo(output, y, shape);
+    } else if (d_.in_rows) {
+      nodes_.ReshapePartlyTo(output, y, {0, 0, shape[2]});
+    } else {
+      nodes_.ReshapePartlyTo(output, y, transposed ? Shape{0, 0, shape[2], shape[3]} : Shape{0, shape[1], -1, shape[3]});
+    }
     if (transposed) graph_.RemoveNode(next);
   }
 
@@ -149,27 +161,87 @@ class Builder {
   ValueId MaskInGroups() {
     const ValueId mask = node_.inputs[kMask];
     Shape dims = graph_.value(mask).type.dims;
-    const ValueId cast = MaskIsBool() ? mask : Cast(mask, TypeOf(mask), type_);
+    ValueId cast = MaskIsBool() ? mask : Cast(mask, TypeOf(mask), type_);
     mask_dims_ = dims;
-    if (!Shares() || dims.size() < 3) return cast;
-    const bool one = dims[dims.size() - 3] == 1;
-    dims.insert(dims.end() - 2, one ? 1 : d_.heads_per_key());
-    dims[dims.size() - 4] = one ? 1 : d_.kv_heads;
-    mask_dims_ = dims;
-    return Reshape(cast, dims);
+    const bool groups = Shares() && dims.size() >= 3;
+    const bool known = dims.back() != kUnknownDim && d_.keys() != kUnknownDim;
+    if (known && !groups) return cast;
+    Shape heads;
+    if (groups) {
+      const bool one = dims[dims.size() - 3] == 1;
+      heads = {one ? 1 : d_.kv_heads, one ? 1 : d_.heads_per_key()};
+      dims.erase(dims.end() - 3);
+      dims.insert(dims.end() - 2, heads.begin(), heads.end());
+      mask_dims_ = dims;
+    }
+    if (known && std::ranges::find(dims, kUnknownDim) == dims.end()) return Reshape(cast, dims);
+    return Add("Reshape", {cast, MaskShape(heads)}, IntAttribute("allowzero", 1));
+  }
+  // Returns the shape of the mask as a value. The numbers of heads, if there are any, replace that of the mask. The last size is the
+  // number of keys: a mask for fewer keys is then an error of the sizes, and is never broadcast.
+  ValueId MaskShape(const Shape& heads) {
+    const ValueId mask = node_.inputs[kMask];
+    const auto rank = static_cast<int64_t>(graph_.value(mask).type.dims.size());
+    std::vector<ValueId> parts;
+    const auto add = [&](int64_t first, int64_t last) {
+      if (first < last) parts.push_back(SizesOf(mask, first, last));
+    };
+    if (heads.empty()) {
+      add(0, rank - 1);
+    } else {
+      add(0, rank - 3);
+      parts.push_back(nodes_.Integers(heads));
+      add(rank - 2, rank - 1);
+    }
+    parts.push_back(KeyCount());
+    return parts.size() == 1 ? parts[0] : Add("Concat", std::move(parts), IntAttribute("axis", 0));
+  }
+  // Returns sizes of a value, as a vector.
+  ValueId SizesOf(ValueId v, int64_t first, int64_t last) {
+    Attributes attrs = IntAttribute("start", first);
+    attrs.Set("end", last);
+    return Add("Shape", {v}, std::move(attrs));
+  }
+  // Return numbers as vectors of one element.
+  ValueId QueryCount() {
+    if (d_.queries != kUnknownDim) return nodes_.Integers({d_.queries});
+    const int64_t axis = d_.in_rows ? 1 : 2;
+    return SizesOf(node_.inputs[kQ], axis, axis + 1);
+  }
+  ValueId PastCount() { return d_.past == kUnknownDim ? SizesOf(node_.inputs[kPastKey], 2, 3) : nodes_.Integers({d_.past}); }
+  ValueId KeyCount() {
+    if (d_.keys() != kUnknownDim) return nodes_.Integers({d_.keys()});
+    const int64_t axis = d_.in_rows ? 1 : 2;
+    const ValueId now = SizesOf(node_.inputs[kK], axis, axis + 1);
+    return Has(kPastKey) ? Add("Add", {PastCount(), now}) : now;
+  }
+  // Returns 0, 1, ... for a number of which `known` is the value, or kUnknownDim.
+  ValueId Numbers(std::string_view what, int64_t known, ValueId count) {
+    if (known == kUnknownDim) {
+      const auto scalar = [&](ValueId v) { return Add("Squeeze", {v}); };
+      return Add("Range", {nodes_.Number(DType::kI64, 0), scalar(count), nodes_.Number(DType::kI64, 1)});
+    }
+    std::vector<int64_t> numbers(static_cast<size_t>(known));
+    std::iota(numbers.begin(), numbers.end(), int64_t{0});
+    return Shared(what, Tensor::Vector(std::span<const int64_t>(numbers)));
   }
   // Makes `limits_` and `mask_`, and the queries that see no key. Allocates all memory before it adds nodes.
   absl::Status MakeMasks(const AttentionWindow& window) {
     by_position_ = window.limits();
     if (Has(kValidKeys)) {
       LimitByValidKeys(window);
-    } else if (window.limits()) {
+    } else if (d_.queries == 1 && d_.new_keys == 1 && window.left < 0 && window.right < 0) {
+      by_position_ = false;  // the last token sees all keys
+    } else if (window.limits() && d_.IsStatic()) {
       MGE_ASSIGN_OR_RETURN(Tensor limits, Tensor::Create(DType::kBool, {d_.queries, d_.keys()}, allocator_));
       auto to = limits.MutableData<bool>().begin();
       for (int64_t i = 0; i < d_.queries; ++i) {
         for (int64_t j = 0; j < d_.keys(); ++j) *to++ = window.Sees(i + d_.past, j);
       }
       limits_ = Shared("window", std::move(limits));
+    } else if (window.limits()) {
+      const ValueId rows = Add("Unsqueeze", {Numbers("queries", d_.queries, QueryCount()), nodes_.Integers({1})});
+      LimitByPositions(window, Numbers("keys", d_.keys(), KeyCount()), Add("Add", {rows, PastCount()}));
     }
     if (Has(kMask)) mask_ = MaskInGroups();
     if (Has(kMask) || Has(kValidKeys) || window.left >= 0 || window.right >= 0) sees_none_ = SeesNone();
@@ -178,23 +250,25 @@ class Builder {
   // Limits the keys by the positions of the queries: query i of a batch with n valid keys has the position n + i - queries.
   void LimitByValidKeys(const AttentionWindow& w) {
     Shape shape(Shares() ? 5 : 4, 1);
-    shape[0] = d_.batch;
-    const ValueId n = Reshape(node_.inputs[kValidKeys], shape);
-    std::vector<int64_t> numbers(static_cast<size_t>(std::max(d_.keys(), d_.queries)));
-    std::iota(numbers.begin(), numbers.end(), int64_t{0});
-    const std::span<const int64_t> all_keys(numbers.data(), static_cast<size_t>(d_.keys()));
-    const ValueId keys = Shared("keys", Tensor::Vector(all_keys));
-    numbers.resize(static_cast<size_t>(d_.queries));
-    for (int64_t& row : numbers) row -= d_.queries;
-    const ValueId rows = Shared("queries", Tensor::Of<int64_t>({d_.queries, 1}, numbers)), positions = Add("Add", {n, rows});
+    shape[0] = d_.batch == kUnknownDim ? -1 : d_.batch;
+    const ValueId n = d_.batch == kUnknownDim ? nodes_.ReshapePartly(node_.inputs[kValidKeys], shape)
+                                              : Reshape(node_.inputs[kValidKeys], shape);
+    const ValueId keys = Numbers("keys", d_.keys(), KeyCount());
+    const ValueId rows =
+        Add("Sub", {Add("Unsqueeze", {Numbers("queries", d_.queries, QueryCount()), nodes_.Integers({1})}), QueryCount()});
     limits_ = Add("Less", {keys, n});
+    LimitByPositions(w, keys, Add("Add", {n, rows}));
+  }
+  // Adds to `limits_` what a query at each of `positions`, a column, may see of the keys.
+  void LimitByPositions(const AttentionWindow& w, ValueId keys, ValueId positions) {
     const auto limit = [&](std::string op, ValueId bound) {
-      limits_ = Add("And", {limits_, Add(std::move(op), {keys, bound})});
+      const ValueId sees = Add(std::move(op), {keys, bound});
+      limits_ = limits_ == kNone ? sees : Add("And", {limits_, sees});
     };
-    const int64_t all = d_.keys() + d_.queries;  // a wider window has no limit, and its sums might overflow
+    constexpr int64_t kAll = int64_t{1} << 40;  // a wider window has no limit, and its sums might overflow
     if (w.causal) limit("LessOrEqual", positions);
-    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, nodes_.Integers({std::min(w.right, all)})}));
-    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, nodes_.Integers({std::min(w.left, all)})}));
+    if (w.right >= 0) limit("LessOrEqual", Add("Add", {positions, nodes_.Integers({std::min(w.right, kAll)})}));
+    if (w.left >= 0) limit("GreaterOrEqual", Add("Sub", {positions, nodes_.Integers({std::min(w.left, kAll)})}));
   }
   // Returns which queries see no key, in the form of the scores with one column.
   ValueId SeesNone() {
@@ -207,7 +281,11 @@ class Builder {
     for (size_t i = 2; i <= mask_dims_.size(); ++i) shape[shape.size() - i] = mask_dims_[mask_dims_.size() - i];
     if (by_position_) shape[shape.size() - 2] = d_.queries;
     if (Has(kValidKeys)) shape[0] = d_.batch;
-    return Reshape(none, shape);
+    if (std::ranges::find(shape, kUnknownDim) == shape.end()) return Reshape(none, shape);
+    const size_t rank = Has(kValidKeys) ? shape.size() : std::max(mask_dims_.size(), size_t{limits_ == kNone ? 0U : 2U});
+    std::vector<int64_t> ones(shape.size() - rank);
+    std::iota(ones.begin(), ones.end(), int64_t{0});
+    return ones.empty() ? none : Add("Unsqueeze", {none, nodes_.Integers(ones)});
   }
 
   Graph& graph_;
@@ -229,17 +307,23 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator& allocator) {
   const auto has = [&](size_t i) { return i < node.inputs.size() && node.inputs[i] != kNone; };
   const auto type = [&](size_t i) -> const TensorType& { return graph.value(node.inputs[i]).type; };
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (has(i) && !type(i).IsStatic()) return false;
+    if (has(i) && !type(i).has_rank) return false;
   }
   if (type(kQ).dtype != type(kV).dtype || !kFloating.Contains(type(kQ).dtype)) return false;
   absl::StatusOr<AttentionDims> dims =
       ResolveAttention(node.attrs, type(kQ).dims, type(kK).dims, type(kV).dims,
                        has(kPastKey) ? &type(kPastKey).dims : nullptr, has(kPastValue) ? &type(kPastValue).dims : nullptr);
   absl::StatusOr<AttentionWindow> window = ReadAttentionWindow(node.attrs);
-  if (!dims.ok() || !window.ok() || dims->keys() == 0) return false;
-  const bool shows = node.outputs.size() > kScores && node.outputs[kScores] != kNone;
-  if (has(kMask) && type(kMask).dims.back() != dims->keys()) return false;  // the rest of the keys is masked
-  if (shows && node.attrs.Int("qk_matmul_output_mode") > 1) return false;   // the weights of a query that sees no key
+  if (!dims.ok() || !window.ok() || dims->keys() == 0 || !dims->KnowsHeads()) return false;
+  const bool shows = node.outputs.size() > kScores && node.outputs[kScores] != kNone, shares = dims->heads_per_key() != 1;
+  if (shows && shares && !dims->IsStatic()) return false;  // the shape of that output would be a computed one
+  if (has(kMask)) {
+    const Shape& mask = type(kMask).dims;
+    const bool known = mask.empty() || (mask.back() != kUnknownDim && dims->keys() != kUnknownDim);
+    if (mask.empty() || (known && mask.back() != dims->keys())) return false;              // the rest of the keys is masked
+    if (shares && mask.size() >= 3 && mask[mask.size() - 3] == kUnknownDim) return false;  // one for all heads, or one each
+  }
+  if (shows && node.attrs.Int("qk_matmul_output_mode") > 1) return false;  // the weights of a query that sees no key
   if (absl::Status s = Builder(graph, id, *dims, allocator).Run(*window); !s.ok()) return s;
   graph.RemoveNode(id);
   return true;

@@ -84,6 +84,9 @@ class NodeAdder {
   void ReshapeTo(ValueId output, ValueId x, const Shape& shape) {
     AddTo({output}, "Reshape", {x, Integers(shape)}, IntAttribute("allowzero", 1));
   }
+  // The same where sizes of `x` may be unknown: 0 keeps the size that `x` has at this place, and one -1 stands for the rest.
+  ValueId ReshapePartly(ValueId x, const Shape& shape) { return Add("Reshape", {x, Integers(shape)}); }
+  void ReshapePartlyTo(ValueId output, ValueId x, const Shape& shape) { AddTo({output}, "Reshape", {x, Integers(shape)}); }
   ValueId Transpose(ValueId x, Ints perm) { return Add("Transpose", {x}, OneAttribute("perm", std::move(perm))); }
   ValueId Cast(ValueId x, DType from, DType to) { return from == to ? x : Add("Cast", {x}, CastTo(to)); }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replaces a RotaryEmbedding by simple operators: the pairs of elements become two tensors, which are multiplied by the
 // cosines and sines of the tokens' positions.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,12 +16,14 @@ namespace {
 absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
   const Node node = graph.node(id);  // a copy: adding nodes moves it
   if (!IsOp(node, "RotaryEmbedding")) return false;
+  const auto type = [&](int i) -> const TensorType& { return graph.value(node.inputs[i]).type; };
   for (int i = 0; i < 3; ++i) {
-    if (!graph.value(node.inputs[i]).type.IsStatic()) return false;
+    if (!type(i).has_rank || type(i).dims.back() == kUnknownDim) return false;
   }
-  const Shape dims = graph.value(node.inputs[0]).type.dims;
+  Shape dims = type(0).dims;
   MGE_ASSIGN_OR_RETURN(const RotaryShape s, RotaryShapeOf(node.attrs, dims));
   if (s.rotated == 0) return false;
+  std::ranges::replace(dims, kUnknownDim, 0);  // Reshape keeps these sizes, which stay at their places
   const int64_t half = s.rotated / 2, rest = s.head_size - s.rotated;
   const bool interleaved = node.attrs.Int("interleaved") != 0;
   const bool has_positions = node.inputs.size() > 3 && node.inputs[3] != kNone;
@@ -42,7 +45,7 @@ absl::StatusOr<bool> Apply(Graph& graph, NodeId id, HostAllocator&) {
     return nodes.Add("Reshape", {value, nodes.Integers({shape.begin(), shape.end()})});
   };
   if (dims.size() == 3) {
-    heads = {s.batch, s.sequence, s.heads, s.head_size};
+    heads = {dims[0], dims[1], s.heads, s.head_size};
     x = reshape(x, heads);
   }
   std::vector<ValueId> split;  // the two elements of each pair, and the elements that stay

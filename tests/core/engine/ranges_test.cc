@@ -143,6 +143,65 @@ output p
 output q
 )";
 
+// Attention with a cache. Two heads share each head of keys, and a window hides early keys.
+constexpr char kAttention[] = R"(
+input q : float32[B,T,16]
+input k : float32[B,T,8]
+input v : float32[B,T,8]
+input mask : float32[B,1,T,K]
+input past_key : float32[B,2,P,4]
+input past_value : float32[B,2,P,4]
+y, key, value = Attention(q, k, v, mask, past_key, past_value) {q_num_heads=4,kv_num_heads=2,is_causal=1,left_window_size=9}
+output y
+output key
+output value
+)";
+
+// The same without a mask and a window, for operands with an axis of heads.
+constexpr char kHeads[] = R"(
+input q : float32[B,4,T,4]
+input k : float32[B,2,T,4]
+input v : float32[B,2,T,4]
+input mask : float32[B,1,T,K]
+input past_key : float32[B,2,P,4]
+input past_value : float32[B,2,P,4]
+y, key, value = Attention(q, k, v, _, past_key, past_value) {is_causal=1}
+total = Add(mask, mask)
+output y
+output key
+output value
+output total
+)";
+
+// As ONNX Runtime's tools write it, with rotated queries, and a second attention to keys that do not change.
+constexpr char kMultiHead[] = R"(
+input q : float32[B,T,8]
+input k : float32[B,T,8]
+input v : float32[B,T,8]
+input mask : float32[B,1,T,K]
+input past_key : float32[B,2,P,4]
+input past_value : float32[B,2,P,4]
+input positions : int64[B,T]
+const cos = float32[80,2]<0.6>
+const sin = float32[80,2]<0.8>
+r = com.microsoft::RotaryEmbedding(q, positions, cos, sin) {num_heads=2}
+a, key, value = com.microsoft::MultiHeadAttention(r, k, v, _, _, mask, past_key, past_value) {num_heads=2}
+y = com.microsoft::MultiHeadAttention(a, past_key, past_value) {num_heads=2}
+output y
+output key
+output value
+)";
+
+// A convolution whose cache is its state.
+constexpr char kState[] = R"(
+input x : float32[B,3,L]
+input past : float32[B,3,3]
+const w = float32[3,1,4]<0.25>
+y, present = com.microsoft::CausalConvWithState(x, w, _, past) {activation="silu"}
+output y
+output present
+)";
+
 using Settings = decltype(SessionOptions::settings);
 
 std::shared_ptr<Runtime> CpuRuntime(Settings settings = {}) {
@@ -176,6 +235,32 @@ std::vector<HostValue> PyramidInputs(int64_t n) { return {Numbers({1, 2, n, n + 
 std::vector<HostValue> PartInputs(int64_t n) { return {Numbers({n / 3 + 1, 3, n})}; }
 
 std::vector<HostValue> PairInputs(int64_t n) { return {Numbers({n, 8}, 1), Numbers({n - n % 3, 8}, 2)}; }
+
+// `q_size` is the size of all heads of queries of a token. The cache has `n` rows.
+std::vector<HostValue> AttentionInputs(int64_t n, bool in_rows, int64_t q_size) {
+  const int64_t batch = n % 2 + 1, tokens = n % 3 + 1;
+  const auto operand = [&](int64_t heads, int seed) {
+    return in_rows ? Numbers({batch, tokens, heads * 4}, seed) : Numbers({batch, heads, tokens, 4}, seed);
+  };
+  return {operand(q_size / 4, 1),
+          operand(2, 2),
+          operand(2, 3),
+          Numbers({batch, 1, tokens, n + tokens}, 4),
+          Numbers({batch, 2, n, 4}, 5),
+          Numbers({batch, 2, n, 4}, 6)};
+}
+std::vector<HostValue> RowAttentionInputs(int64_t n) { return AttentionInputs(n, true, 16); }
+std::vector<HostValue> HeadAttentionInputs(int64_t n) { return AttentionInputs(n, false, 16); }
+std::vector<HostValue> MultiHeadInputs(int64_t n) {
+  std::vector<HostValue> out = AttentionInputs(n, true, 8);
+  const Shape ids = {n % 2 + 1, n % 3 + 1};
+  Tensor positions = *Tensor::Create(DType::kI64, ids);
+  int64_t next = n;
+  for (int64_t& p : positions.MutableData<int64_t>()) p = next++ % 80;
+  out.emplace_back().tensor = std::move(positions);
+  return out;
+}
+std::vector<HostValue> StateInputs(int64_t n) { return {Numbers({n % 2 + 1, 3, n}), Numbers({n % 2 + 1, 3, 3}, 2)}; }
 
 bool IsOfARange(const Session& session) { return !session.last_plan()->report.ranges.empty(); }
 
@@ -235,7 +320,11 @@ INSTANTIATE_TEST_SUITE_P(Models, PlansOfARange,
                                          Case{"PadsOfTheSize", kSame, ImageInputs},
                                          Case{"ComputedBounds", kHalves, RowInputs},
                                          Case{"ComputedImageSizes", kPyramid, PyramidInputs},
-                                         Case{"UnevenParts", kParts, PartInputs}, Case{"EqualProblems", kPairs, PairInputs}),
+                                         Case{"UnevenParts", kParts, PartInputs}, Case{"EqualProblems", kPairs, PairInputs},
+                                         Case{"AttentionWithAWindow", kAttention, RowAttentionInputs},
+                                         Case{"AttentionOfHeads", kHeads, HeadAttentionInputs},
+                                         Case{"MultiHeadAttention", kMultiHead, MultiHeadInputs},
+                                         Case{"StateOfAConvolution", kState, StateInputs}),
                          [](const auto& param) { return param.param.name; });
 
 TEST(Ranges, BeginWithTheThirdSignature) {

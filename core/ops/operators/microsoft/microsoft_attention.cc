@@ -10,7 +10,11 @@ enum Input { kX, kWeights, kBias, kMask, kPast, kAttentionBias, kPastLength };
 absl::Status Infer(InferContext& ctx) { return InferAttention(ctx, kX); }
 
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  if (!f.IsStatic()) return false;
+  // The batch and the number of tokens may be unknown.
+  for (int i = 0; i < f.input_count(); ++i) {
+    if (f.has_input(i) && !f.has_rank(i)) return false;
+  }
+  if (!f.type(kWeights).IsStatic()) return false;
   const Shape x = f.dims(kX), weights = f.dims(kWeights);
   if (x.size() != 3 || weights.size() != 2) return f.Invalid("input must have 3 dimensions and weights 2");
   if (f.attrs().Int("do_rotary") != 0) return f.Unsupported("the attribute do_rotary");
@@ -24,7 +28,9 @@ absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!fits) return f.Invalid(fmt::format("num_heads and qkv_hidden_sizes do not fit weights {}", ShapeText(weights)));
   const int64_t past = f.has_input(kPast) && f.rank(kPast) == 5 ? f.dims(kPast)[3] : 0;
 
-  FusedAttention attention(f, x[0], x[1], past + x[1], f.dtype(kX));
+  const int64_t keys = past == kUnknownDim || x[1] == kUnknownDim ? kUnknownDim : past + x[1];
+  FusedAttention attention(f, x[0], x[1], keys, f.dtype(kX));
+  if (!attention.KnowsMask(kMask)) return false;
   MGE_RETURN_IF_ERROR(attention.AddMask(kMask));
   attention.AddBias(kAttentionBias);
   const ValueId projected = f.Plus(f.Add("MatMul", {f.input(kX), f.input(kWeights)}), f.input(kBias));

@@ -10,12 +10,15 @@ enum Input { kX, kPositions, kCos, kSin };
 
 // Position ids of one element are the first position.
 absl::StatusOr<bool> Body(FunctionBody& f) {
-  if (!f.IsStatic()) return false;
+  for (const int i : {kX, kPositions, kCos}) {
+    if (!f.has_rank(i)) return false;
+  }
   if (f.attrs().Float("scale") != 1.0f) return f.Unsupported("the attribute scale");
   if (f.attrs().Int("is_packed_batching") != 0) return f.Unsupported("the attribute is_packed_batching");
   const Shape x = f.dims(kX);
   if ((x.size() != 3 && x.size() != 4) || f.rank(kCos) != 2) return f.Invalid("input must have 3 or 4 dimensions, caches 2");
   const int64_t rotated = f.attrs().Int("rotary_embedding_dim"), half = f.dims(kCos)[1];
+  if (x.back() == kUnknownDim || half == kUnknownDim || (f.rank(kPositions) == 1 && !f.IsStatic())) return false;
   Attributes attrs = IntAttribute("interleaved", f.attrs().Int("interleaved"));
   if (rotated > 0) attrs.Set("rotary_embedding_dim", rotated);
   if (x.size() == 3) {

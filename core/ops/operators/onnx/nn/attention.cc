@@ -44,18 +44,10 @@ absl::Status Infer(InferContext& ctx) {
     return ctx.Invalid("past_key and nonpad_kv_seqlen are given; they exclude each other");
   }
   const TensorType &q = ctx.input(kQ), &k = ctx.input(kK), &v = ctx.input(kV);
-  const bool has_past = ctx.has_input(kPastKey) && ctx.has_input(kPastValue);
-  if (!q.IsStatic() || !k.IsStatic() || !v.IsStatic() ||
-      (has_past && (!ctx.input(kPastKey).IsStatic() || !ctx.input(kPastValue).IsStatic()))) {
-    // The sizes are known when the run's inputs are.
+  const auto has_rank = [&](int i) { return !ctx.has_input(i) || ctx.input(i).has_rank; };
+  if (!q.has_rank || !k.has_rank || !v.has_rank || !has_rank(kPastKey) || !has_rank(kPastValue)) {
     const auto unknown = [](DType t, size_t rank) { return MakeType(t, Shape(rank, kUnknownDim)); };
-    TensorType y = q.has_rank ? unknown(q.dtype, q.dims.size()) : UnrankedType(q.dtype);
-    if (q.has_rank && q.dims.size() == 3) std::copy_n(q.dims.begin(), 2, y.dims.begin());
-    if (q.has_rank && q.dims.size() == 4) {
-      std::copy_n(q.dims.begin(), 3, y.dims.begin());
-      if (v.has_rank && v.dims.size() == 4) y.dims[3] = v.dims[3];
-    }
-    ctx.SetOutput(kY, std::move(y));
+    ctx.SetOutput(kY, q.has_rank ? unknown(q.dtype, q.dims.size()) : UnrankedType(q.dtype));
     ctx.SetOutput(kPresentKey, unknown(k.dtype, 4));
     ctx.SetOutput(kPresentValue, unknown(v.dtype, 4));
     ctx.SetOutput(kScores, unknown(q.dtype, 4));
@@ -65,7 +57,9 @@ absl::Status Infer(InferContext& ctx) {
       const AttentionDims d,
       ResolveAttention(ctx.attrs(), q.dims, k.dims, v.dims, ctx.has_input(kPastKey) ? &ctx.input(kPastKey).dims : nullptr,
                        ctx.has_input(kPastValue) ? &ctx.input(kPastValue).dims : nullptr));
-  if (ctx.has_input(kMask) && ctx.input(kMask).IsStatic()) MGE_RETURN_IF_ERROR(CheckMask(ctx.input(kMask).dims, d));
+  if (ctx.has_input(kMask) && ctx.input(kMask).IsStatic() && d.IsStatic()) {
+    MGE_RETURN_IF_ERROR(CheckMask(ctx.input(kMask).dims, d));
+  }
   ctx.SetOutput(kY, MakeType(q.dtype, d.Output()));
   ctx.SetOutput(kPresentKey, MakeType(k.dtype, {d.batch, d.kv_heads, d.keys(), d.head}));
   ctx.SetOutput(kPresentValue, MakeType(v.dtype, {d.batch, d.kv_heads, d.keys(), d.value_head}));
