@@ -51,19 +51,27 @@ std::map<std::string_view, Work> WorkOf(const Graph& graph) {
   return out;
 }
 
-// Returns whether the graph for a range has all nodes of the graph for exact sizes, and at most 3 % more work. An operator
-// of which it has fewer was fused of others, which sizes must be known for.
-bool ServesAsWell(const Graph& range, const Graph& exact) {
+// Returns why the graph for a range is worse than the graph for exact sizes, or "" if it has all nodes of that graph, and at most 3 %
+// more work. An operator of which it has fewer was fused of others, which sizes must be known for.
+std::string ReasonAgainst(const Graph& range, const Graph& exact) {
   std::map<std::string_view, Work> left = WorkOf(range);
-  double all = 0, more = 0;
+  double all = 0, more = 0, most = 0;
+  std::string_view op_of_most;
   for (const auto& [op, work] : WorkOf(exact)) {
     Work& has = left[op];
-    if (has.nodes < work.nodes) return false;
+    if (has.nodes < work.nodes) {
+      return fmt::format("with unknown sizes, less is fused: {} nodes of {} instead of {}", has.nodes, op, work.nodes);
+    }
     all += work.bytes;
     has.bytes -= work.bytes;
   }
-  for (const auto& [op, work] : left) more += std::max(work.bytes, 0.0);
-  return more <= 0.03 * all;
+  for (const auto& [op, work] : left) {
+    more += std::max(work.bytes, 0.0);
+    if (work.bytes > most) most = work.bytes, op_of_most = op;
+  }
+  if (more <= 0.03 * all) return "";
+  return fmt::format("with unknown sizes, {:.0f} % more work is left, most of it in nodes of {}",
+                     100 * more / std::max(all, 1.0), op_of_most);
 }
 
 // Returns the ranges as text: "input_ids[1,59..73]".
@@ -127,9 +135,8 @@ absl::StatusOr<RangePlans::Pattern*> RangePlans::PatternFor(const Graph& graph, 
     MGE_ASSIGN_OR_RETURN(const bool set, sized.SetSizes(inputs, stop));
     if (!set) return absl::UnimplementedError("a shape depends on data or on these sizes");
     MGE_ASSIGN_OR_RETURN(const SpecialisedGraph exact, Specialise(graph, inputs, context, stop));
-    if (!ServesAsWell(sized.graph(), exact.graph)) {
-      return absl::UnimplementedError("with unknown sizes, more work is left or less is fused");
-    }
+    std::string worse = ReasonAgainst(sized.graph(), exact.graph);
+    if (!worse.empty()) return absl::UnimplementedError(std::move(worse));
     pattern.passed = std::move(passed);
     return absl::OkStatus();
   };
