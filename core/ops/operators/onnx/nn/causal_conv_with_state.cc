@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <limits>
 
 #include "core/ops/function_body.h"
 #include "core/ops/infer_checks.h"
-#include "core/ops/op_helpers.h"
 
 namespace mge::op_causal_conv_with_state {
 namespace {
@@ -49,42 +47,6 @@ absl::Status Infer(InferContext& ctx) {
   return absl::OkStatus();
 }
 
-template <typename T>
-void Run(const Sizes& s, const T* x, const T* w, const T* bias, const T* past, bool silu, T* y, T* present) {
-  using A = Compute<T>;
-  const int64_t state = s.taps - 1;
-  for (int64_t row = 0; row < s.batch * s.channels; ++row, x += s.length, y += s.length, present += state) {
-    const T* taps = w + row % s.channels * s.taps;
-    // Position -state is the first one of the past.
-    auto at = [&](int64_t position) {
-      if (position >= 0) return x[position];
-      return past ? past[row * state + state + position] : T(0);
-    };
-    for (int64_t i = 0; i < s.length; ++i) {
-      A sum = bias ? static_cast<A>(bias[row % s.channels]) : A(0);
-      for (int64_t k = 0; k < s.taps; ++k) sum += static_cast<A>(at(i - state + k)) * static_cast<A>(taps[k]);
-      y[i] = static_cast<T>(silu ? sum / (1 + std::exp(-sum)) : sum);
-    }
-    for (int64_t i = 0; i < state; ++i) present[i] = at(s.length - state + i);
-  }
-}
-
-absl::Status Eval(EvalContext& ctx) {
-  const Tensor &x = ctx.input(kX), &w = ctx.input(kWeights);
-  auto shape_of = [&](int i) { return ctx.has_input(i) ? &ctx.input(i).shape() : nullptr; };
-  MGE_ASSIGN_OR_RETURN(const Sizes s, Resolve(x.shape(), w.shape(), shape_of(kBias), shape_of(kPast)));
-  MGE_ASSIGN_OR_RETURN(const bool silu, ReadSilu(ctx.attrs()));
-  MGE_ASSIGN_OR_RETURN(Tensor * y, ctx.Output(0, x.dtype(), x.shape()));
-  MGE_ASSIGN_OR_RETURN(Tensor * present, ctx.Output(1, x.dtype(), {s.batch, s.channels, s.taps - 1}));
-  const bool known = DispatchFloating(x.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    auto data_of = [&](int i) { return ctx.has_input(i) ? ctx.input(i).Data<T>().data() : nullptr; };
-    Run<T>(s, data_of(kX), data_of(kWeights), data_of(kBias), data_of(kPast), silu, y->MutableData<T>().data(),
-           present->MutableData<T>().data());
-  });
-  return known ? absl::OkStatus() : ctx.Unsupported(std::string(DTypeName(x.dtype())));
-}
-
 // A convolution with one group per channel, of the input behind the past. The length may be unknown.
 absl::StatusOr<bool> Body(FunctionBody& f) {
   if (!f.has_rank(kWeights) || f.dims(kWeights)[0] == kUnknownDim || f.dims(kWeights)[2] == kUnknownDim) return false;
@@ -125,7 +87,7 @@ MGE_OP(causal_conv_with_state) = {
     .outputs = {{"output"}, {"present_state"}},
     .attrs = {{"activation", "none", "of the result: none, silu, or swish, which is the same as silu"}},
     .infer = Infer,
-    .eval = Eval,
+    .eval = EvalByBody,
     .body = Body,
     .since = 27,
     .examples = {"(T[2,3,7], T[3,1,4], T[3], T[2,3,3]) -> 2", "(T[1,5,2], T[5,1,4]) {activation=\"silu\"} -> 2",
