@@ -3,6 +3,7 @@
 
 #include "core/ops/function_body.h"
 #include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
 
 namespace mge::op_causal_conv_with_state {
 namespace {
