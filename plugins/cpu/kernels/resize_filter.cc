@@ -157,7 +157,10 @@ struct Plan {
   double total_us = 0;
 
   void Add(const Axis& axis, int64_t outer, int64_t inner, bool exact) {
-    Pass pass = {.in = axis.in, .out = axis.out, .inner = inner};
+    Pass pass = {};
+    pass.in = axis.in;
+    pass.out = axis.out;
+    pass.inner = inner;
     const double taps = axis.identity() ? 1 : 2 * std::ceil(filter.reach(axis));
     const double outputs = static_cast<double>(outer) * static_cast<double>(axis.out);
     const double tap_ns = inner == 1 ? 0.9 : 4 + (exact ? 0.35 : 0.12) * static_cast<double>(inner);

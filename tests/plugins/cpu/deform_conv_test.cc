@@ -10,6 +10,7 @@ namespace mge::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
@@ -19,7 +20,7 @@ struct Form {
   int64_t height = 9, width = 11, kernel_height = 3, kernel_width = 3;
 };
 
-Case Deformed(const Form& f, DType type = DType::kF32) {
+Case Deformed(const Form& f, DType type = DType::kF32, std::vector<int> constants = {1}) {
   auto size = [&](int64_t in, int64_t kernel) { return (in + 2 * f.pad - f.dilation * (kernel - 1) - 1) / f.stride + 1; };
   const int64_t oh = size(f.height, f.kernel_height), ow = size(f.width, f.kernel_width);
   const int64_t points = f.offset_group * f.kernel_height * f.kernel_width;
@@ -34,7 +35,7 @@ Case Deformed(const Form& f, DType type = DType::kF32) {
             {"strides", Ints{f.stride, f.stride}},
             {"dilations", Ints{f.dilation, f.dilation}},
             {"pads", Ints{f.pad, f.pad, f.pad, f.pad}}}),
-      {1});
+      std::move(constants));
 }
 
 TEST(DeformConv, ConvolvesAsTheEvaluatorDoes) {
@@ -56,23 +57,22 @@ TEST(DeformConv, ConvolvesAsTheEvaluatorDoes) {
 // One image has more rows than are sampled at once.
 TEST(DeformConv, SamplesLargeImagesInBlocks) {
   const Form form = {.channels = 96, .outputs = 4, .height = 40, .width = 41};
-  EXPECT_THAT(UnderTest().Check(Deformed(form), Roughly).candidates, Contains(StartsWith("cpu.deform_conv")));
+  auto tolerance = [](DType type) { return ToleranceOf(type, 400); };  // an output is a sum of 864 products
+  EXPECT_THAT(UnderTest().Check(Deformed(form), tolerance).candidates, Contains(StartsWith("cpu.deform_conv")));
 }
 
 TEST(DeformConv, ReadsZeroAtDistantPositions) {
   Case c = Deformed({.mask = false});
-  auto offsets = c.inputs[2].MutableData<float>();
+  auto offsets = c.inputs[1].MutableData<float>();
   const float junk[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 20.0f, -1.0f, 0.0f};
   for (size_t i = 0; i < offsets.size(); ++i) offsets[i] = junk[(i * 5 + i / 8) % 8];
   UnderTest().Check(c, Roughly);
 }
 
 TEST(DeformConv, RefusesAFilterThatIsComputed) {
-  Case c = Deformed({});
-  const Backend::Outcome outcome =
-      UnderTest().Offers(OneNode("DeformConv", c.inputs, With({{"pads", Ints{1, 1, 1, 1}}, {"offset_group", int64_t{1}}})));
+  const Backend::Outcome outcome = UnderTest().Offers(Deformed({}, DType::kF32, {}));
   EXPECT_THAT(outcome.candidates, IsEmpty());
-  EXPECT_THAT(outcome.refusals, Contains(::testing::HasSubstr("the filter is not constant")));
+  EXPECT_THAT(outcome.refusals, Contains(HasSubstr("the filter is not constant")));
 }
 
 }  // namespace
