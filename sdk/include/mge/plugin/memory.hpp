@@ -34,12 +34,12 @@ inline mge_slab MakeSlab(int32_t memory_class, uint64_t bytes, void* address, vo
 
 // Plain host memory: ready-made, for devices that share it (MGE_DEVICE_HOST_ACCESSIBLE).
 struct HostMemory {
-  static constexpr uint64_t kAlignment = 64;  // the minimum that plugin.h requires
+  static constexpr uint64_t kAlignment = 4096;  // the largest buffer_alignment, which slabs have, too
   template <typename Device>
   static Result Acquire(Device&, int32_t memory_class, uint64_t bytes, mge_slab* out) {
-    uint64_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* address = rounded < bytes ? nullptr : std::aligned_alloc(kAlignment, rounded);
-    if (!address) return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes of memory"};
+    void* address = nullptr;
+    if (posix_memalign(&address, kAlignment, bytes) != 0)
+      return {MGE_RESOURCE_EXHAUSTED, "cannot allocate " + std::to_string(bytes) + " bytes of memory"};
     *out = MakeSlab(memory_class, bytes, address, address);
     return {};
   }
