@@ -288,7 +288,7 @@ output y
 TEST(Replicas, DivideTheOptimizerToTheBitsOfWholeStates) {
   const std::vector<TrainingOptions> trainings = {
       {.loss = "mse", .momentum = 0.9, .weight_decay = 0.01},
-      {.loss = "mse", .optimizer = "adamw", .on_nan = "skip", .weight_decay = 0.1, .average_decay = 0.5, .clip_norm = 0.05},
+      {.loss = "mse", .optimizer = "adamw", .weight_decay = 0.1, .on_nan = "skip", .average_decay = 0.5, .clip_norm = 0.05},
       {.loss = "mse", .optimizer = "rmsprop", .momentum = 0.5, .accumulate = 2, .keep_gradients = true}};
   for (const Way& way : {Way{"cpu0,cpu0,cpu0"}, Way{"cpu0,virtual0"}, Way{"virtual0,virtual1,virtual2"},
                          Way{"virtual0,virtual1", {{"kvstore.gpu_p2p", "0"}}}, Way{"virtual0,virtual1", {kTrees}}}) {
