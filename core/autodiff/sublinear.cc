@@ -192,7 +192,7 @@ class Search {
     return peaks;
   }
   int64_t RatingOf(const Cuts& cuts) const { return exact_ ? peak_of_(AgainOf(cuts)) : Peak(cuts); }
-  // From now on, plans are compared by the caller's peaks. An estimate cannot guide the generations: it takes other plans for the
+  // Compares plans by the caller's peaks from now on. An estimate cannot guide the generations: it takes other plans for the
   // best ones, and they would not get below the blocks that were tried.
   void RateExactly() {
     exact_ = true;

@@ -24,11 +24,11 @@ struct AddedParameter {
 };
 
 // Writes `model`, the bytes of an ONNX file, to `path`, with the elements of the initializers that `weights` names replaced.
-// Everything else stays as it is, bit for bit, except for nodes that `form` changes. The types and shapes must be those of the model. The file is written
-// completely or not at all. `model_directory` is the folder of the model, to which external data is relative: initializers
-// that stay there can be read from the same folder only. Fails with kFileWrite; with kLimit if the file would be larger than
-// 2 GiB; with kMalformedModel; and with kBadInput if neither the main graph nor `added` has an initializer of a
-// name.
+// Everything else stays as it is, bit for bit, except for nodes that `form` changes. The types and shapes must be those of
+// the model. The file is written completely or not at all. `model_directory` is the folder of the model, to which external
+// data is relative: initializers that stay there can be read from the same folder only. Fails with kFileWrite; with kLimit
+// if the file would be larger than 2 GiB; with kMalformedModel; and with kBadInput if neither the main graph nor `added` has
+// an initializer of a name.
 absl::Status WriteWithWeights(Bytes model, const std::map<std::string, Tensor>& weights, const std::string& path,
                               const std::string& model_directory, NodeForm form = NodeForm::kUnchanged,
                               const std::vector<AddedParameter>& added = {});

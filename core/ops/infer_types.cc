@@ -7,8 +7,9 @@
 // Algorithm: visits the nodes in topological order. The shape rule of each operator sets the types of the node's
 // outputs. They are merged with the types that the model declares; a contradiction is an error. If all inputs of a node
 // have known elements and its outputs are small, the node's evaluator computes the outputs. Later shape rules use these
-// elements. Of shapes that nodes compute, single sizes may be known (partial_sizes.h). The node's attributes are then written in their normal form. Bodies are inferred as copies with the types that
-// the operator passes in; the operator may repeat that with wider types.
+// elements. A shape that nodes compute may have single sizes that are known (partial_sizes.h). The node's attributes are then
+// written in their normal form. Bodies are inferred as copies with the types that the operator passes in; the operator may repeat
+// that with wider types.
 //
 // For other sizes of the inputs (SizeInference), visits the nodes in the same order, but infers only those that read a value
 // whose type or elements changed. It begins with the types and attributes of the pattern, since those of other sizes would

@@ -23,7 +23,7 @@ constexpr int kRoundsWithoutGain = 64;  // then the search ends
 size_t At(ValueId v) { return static_cast<size_t>(v); }
 
 // Returns the estimated time of a node, in the unit of writing a byte.
-double WorkOf(const Graph& graph, const Node& node) {
+double StepWork(const Graph& graph, const Node& node) {
   if (!node.def || node.def->KeepsBytes()) return 0;
   double bytes = 0;
   for (ValueId v : node.outputs) bytes += v == kNone ? 0 : static_cast<double>(EstimatedBytes(graph.value(v)));
@@ -36,7 +36,7 @@ class Recomputation {
 
   absl::StatusOr<Recomputed> Run() {
     double all = 0;
-    for (NodeId id = 0; id < graph_.node_count(); ++id) all += graph_.node(id).dead ? 0 : WorkOf(graph_, graph_.node(id));
+    for (NodeId id = 0; id < graph_.node_count(); ++id) all += graph_.node(id).dead ? 0 : StepWork(graph_, graph_.node(id));
     for (int rounds = 0; rounds < kRoundsWithoutGain; ++rounds) {
       MGE_ASSIGN_OR_RETURN(live_, FindLiveResults(graph_));
       if (out_.before == 0) out_.before = out_.after = live_.peak;
@@ -111,7 +111,7 @@ class Recomputation {
     for (size_t i = 0; i < open.size(); ++i) {
       if (open.size() > kLongest || !CanRepeat(open[i])) return std::nullopt;
       const Node& node = graph_.node(open[i]);
-      out.work += WorkOf(graph_, node);
+      out.work += StepWork(graph_, node);
       for (ValueId input : node.inputs) {
         if (input == kNone || IsThere(input, v)) continue;
         const NodeId producer = graph_.value(input).producer;
@@ -149,7 +149,7 @@ class Recomputation {
       const ValueId twin = graph_.AddTemporary(graph_.value(output).name + "_again", graph_.value(output).type);
       known[std::exchange(output, twin)] = twin;
     }
-    added_work_ += WorkOf(graph_, copy);
+    added_work_ += StepWork(graph_, copy);
     ++out_.nodes;
     graph_.AddNode(std::move(copy));
     return known.at(v);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes results of a graph again, so that no more than a budget is alive at a time.
 //
-// Algorithm: finds the place with the most bytes. Of the results that live across it, takes the one whose renewed computation costs
-// least time for each byte that it saves, and computes it again for its readers behind that place. What the computation needs and
+// Algorithm: finds the place with the most bytes. Takes the result that lives across it and costs least time for each byte that
+// its renewed computation saves, and computes it again for its readers behind that place. What the computation needs and
 // what is no longer there is computed again, too. Repeats this until the budget holds. A result that was computed again may be
 // dropped and computed once more, so that a long chain needs the logarithm of its length. Sources: T. Chen et al., "Training Deep
 // Nets with Sublinear Memory Cost", 2016; the pass HloRematerialization of XLA.

@@ -36,7 +36,7 @@ COMMON = {"vocab_size": VOCABULARY, "hidden_size": HIDDEN, "intermediate_size": 
 LONG_ROPE = {"rope_type": "longrope", "type": "longrope", "rope_theta": 10000.0, "long_factor": [2.0] * 8,
              "short_factor": [1.0] * 8, "factor": 16.0, "original_max_position_embeddings": 32}
 
-# Name: the classes' stem in transformers, and what differs from COMMON. None removes an entry.
+# Name: the classes' stem in transformers, and what differs from COMMON. An entry None is removed.
 FOLDERS = {
     "llama": ("Llama", {}),
     "mistral": ("Mistral", {"sliding_window": 8, "head_dim": 16}),

@@ -9,7 +9,7 @@ extern const PackedInt8Table kPackedInt8;
 #if defined(__AVX2__)
 namespace {
 
-constexpr int kMostRows = kVectorBytes == 64 ? 8 : 4;  // whose sums are in registers
+constexpr int kMaxRows = kVectorBytes == 64 ? 8 : 4;  // whose sums are in registers
 
 void Pack(const uint32_t* source, int64_t words, int64_t n, int64_t p, uint32_t* panels) {
   uint32_t* out = panels + p * words * kF;
@@ -154,7 +154,7 @@ template <int kBits, int kWords>
 void RunInPairs(const PackedInt8Task& t, int64_t p0, int64_t p1) {
   for (int64_t p = p0; p < p1; ++p) {
     int64_t row = 0;
-    for (; row + kMostRows <= t.rows_count; row += kMostRows) PanelInPairs<kBits, kWords, kMostRows>(t, p, row);
+    for (; row + kMaxRows <= t.rows_count; row += kMaxRows) PanelInPairs<kBits, kWords, kMaxRows>(t, p, row);
     for (; row + 2 <= t.rows_count; row += 2) PanelInPairs<kBits, kWords, 2>(t, p, row);
     if (row < t.rows_count) PanelInPairs<kBits, kWords, 1>(t, p, row);
   }
@@ -205,7 +205,7 @@ template <int kBits>
 MGE_VNNI void RunBitsInFours(const PackedInt8Task& t, int64_t p0, int64_t p1) {
   for (int64_t p = p0; p < p1; ++p) {
     int64_t row = 0;
-    for (; row + kMostRows <= t.rows_count; row += kMostRows) PanelInFours<kBits, kMostRows>(t, p, row);
+    for (; row + kMaxRows <= t.rows_count; row += kMaxRows) PanelInFours<kBits, kMaxRows>(t, p, row);
     for (; row + 2 <= t.rows_count; row += 2) PanelInFours<kBits, 2>(t, p, row);
     if (row < t.rows_count) PanelInFours<kBits, 1>(t, p, row);
   }
