@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -284,7 +283,8 @@ output y
   EXPECT_EQ(std::unique(rows.begin(), rows.end()) - rows.begin(), 4);
 }
 
-// The first device sums and gathers on the host, the second with the collectives of its backend.
+// The first device sums and gathers on the host, the second with the collectives of its backend. Devices of two kinds round the
+// parts that they update in their own ways.
 TEST(Replicas, DivideTheOptimizerToTheBitsOfWholeStates) {
   const std::vector<TrainingOptions> trainings = {
       {.loss = "mse", .momentum = 0.9, .weight_decay = 0.01},
@@ -301,13 +301,18 @@ TEST(Replicas, DivideTheOptimizerToTheBitsOfWholeStates) {
         const auto expected = whole.Step(batch, 0.1f), got = divided.Step(batch, 0.1f);
         ASSERT_TRUE(expected.ok()) << FormatError(expected.status());
         ASSERT_TRUE(got.ok()) << FormatError(got.status());
-        EXPECT_EQ(*got, *expected) << way.devices;
+        const float tolerance = way.devices == std::string_view("cpu0,virtual0") ? 1e-5f : 0;
+        EXPECT_THAT(*got, Pointwise(FloatNear(tolerance), *expected)) << way.devices;
         // States are read whole, and can be written.
         for (const std::string& name : whole.session().StateNames()) {
           const auto a = whole.session().ReadState(name), b = divided.session().ReadState(name);
           ASSERT_TRUE(b.ok()) << FormatError(b.status());
           ASSERT_EQ(b->shape(), a->shape()) << name;
-          EXPECT_EQ(std::memcmp(a->data(), b->data(), static_cast<size_t>(a->bytes())), 0) << name << " " << way.devices;
+          if (a->dtype() == DType::kF32) {
+            EXPECT_THAT(b->Data<float>(), Pointwise(FloatNear(tolerance), a->Data<float>())) << name << " " << way.devices;
+          } else {  // counts steps
+            EXPECT_EQ(b->ToInts(), a->ToInts()) << name << " " << way.devices;
+          }
           EXPECT_TRUE(divided.session().WriteState(name, *a).ok()) << name;
         }
       }

@@ -280,17 +280,16 @@ TEST_F(SeveralDevices, WaitForEachOtherForEveryAssignmentOfNodes) {
   EXPECT_GT(copies, 500);
 }
 
-// Returns a graph with a node, cubic Resize, that only virtual devices have a kernel for.
-std::string Cubic(const std::string& on = "") {
-  return "input x : float32[1,2,4,4]\nconst s = float32[4]<1, 1, 2, 2>\nr = Relu(x)\nb = Resize(r, _, s) {mode=\"cubic\"}" +
-         on + "\ny = Exp(b)\noutput y\n";
+// Returns a graph with a node, RandomUniformLike, that only virtual devices have a kernel for.
+std::string Random(const std::string& on = "") {
+  return "input x : float32[1,2,4,4]\nr = Relu(x)\nb = RandomUniformLike(r)" + on + "\ny = Exp(b)\noutput y\n";
 }
 
 TEST_F(SeveralDevices, UseTheFallbackForAStepThatNoneOfThemCanRun) {
   const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
   for (const char* strategy : {"heuristic", "reproducible"}) {
     Restart({{"select.strategy", strategy}});
-    Prepare(Cubic(), "cpu0+host,virtual0", in);
+    Prepare(Random(), "cpu0+host,virtual0", in);
     EXPECT_EQ(plan_->report.reference_steps, 0) << why_;
     EXPECT_THAT(Places(), Contains("virtual0")) << why_;
     EXPECT_TRUE(ResultsOf(*session_, in).ok());
@@ -299,7 +298,7 @@ TEST_F(SeveralDevices, UseTheFallbackForAStepThatNoneOfThemCanRun) {
 
 TEST_F(SeveralDevices, UseTheFallbackForANodeAssignedToADeviceThatCannotRunIt) {
   const std::vector<HostValue> in = {Numbers({1, 2, 4, 4})};
-  Prepare(Cubic(" on \"cpu0\""), "cpu0,virtual0", in);
+  Prepare(Random(" on \"cpu0\""), "cpu0,virtual0", in);
   EXPECT_EQ(plan_->report.reference_steps, 0) << why_;
   EXPECT_THAT(Places(), Contains("virtual0")) << why_;
 }
