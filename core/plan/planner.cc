@@ -109,7 +109,7 @@ absl::Status BudgetTooSmall(std::string what) {
 }
 
 // Makes plans of a training step until the arenas of one fit into train.memory_budget_bytes. The first one computes nothing again.
-// What the search of results counts is not what a plan needs: fused nodes need less, workspaces and gaps between buffers more. So
+// The search counts results, and a plan needs other memory: fused nodes need less, workspaces and gaps between buffers more. So
 // each plan corrects the target of the next one.
 absl::StatusOr<std::shared_ptr<Plan>> PlanWithin(int64_t budget, const SpecialisedGraph& special, const IoPlaces& places,
                                                  const std::shared_ptr<const PlanContext>& context, const StopControl* stop,

@@ -41,7 +41,7 @@ class Filler {
 
   absl::Status Run(std::span<NewConstant> all) {
     for (const NewConstant& c : all) {
-      if (!c.target) blocks_.Expect(c.key.bytes, HostOf(c));
+      if (!c.target) BlocksOf(HostOf(c)).Expect(c.key.bytes);
       if (!c.target || !c.unit) continue;
       uint64_t& scratch = packers_[&c.target->device()].scratch_bytes;
       scratch = std::max(scratch, static_cast<uint64_t>(c.value->constant.bytes()));
@@ -178,13 +178,15 @@ class Filler {
   // The device in whose host memory a constant is written.
   Device& HostOf(const NewConstant& c) const { return c.unit ? *c.unit->device : HostStepDevice(context_); }
 
+  HostBlocks& BlocksOf(Device& device) { return blocks_.try_emplace(&device, device).first->second; }
+
   // Memory of the host's constants comes from blocks. The forms for devices are freed one by one, once they are uploaded.
   absl::Status Allocate(NewConstant& c) {
     Device& device = HostOf(c);
     const Budget& budget = HostMemoryOf(context_, device).budget();
     absl::Status status = Insist(when_over_, budget, [&]() -> absl::Status {
-      HostBlocks single;
-      MGE_ASSIGN_OR_RETURN(c.packed, (c.target ? single : blocks_).Allocate(c.key.bytes, device));
+      HostBlocks single(device);
+      MGE_ASSIGN_OR_RETURN(c.packed, (c.target ? single : BlocksOf(device)).Allocate(c.key.bytes));
       return absl::OkStatus();
     });
     if (status.ok() || !c.unit) return status;
@@ -223,7 +225,7 @@ class Filler {
   ProgressOfStage progress_;  // in bytes
   std::vector<NewConstant*> batch_;
   int64_t batch_bytes_ = 0;
-  HostBlocks blocks_;
+  std::map<Device*, HostBlocks> blocks_;
   SourceBuffers sources_;
   std::map<Device*, std::unique_ptr<SyncQueue>> copies_;
   std::map<Device*, Packer> packers_;

@@ -30,21 +30,20 @@ absl::StatusOr<Tensor> CreateAligned(int64_t bytes, Device& device) {
 
 }  // namespace
 
-int64_t HostBlocks::Rounded(int64_t bytes, const Device& device) {
-  const int64_t alignment = AlignmentOf(device);
+int64_t HostBlocks::Rounded(int64_t bytes) const {
+  const int64_t alignment = AlignmentOf(device_);
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-absl::StatusOr<Tensor> HostBlocks::Allocate(int64_t bytes, Device& device) {
-  const int64_t rounded = Rounded(bytes, device);
-  if (device_ != &device || block_.bytes() - used_ < rounded) {
+absl::StatusOr<Tensor> HostBlocks::Allocate(int64_t bytes) {
+  const int64_t rounded = Rounded(bytes);
+  if (block_.bytes() - used_ < rounded) {
     block_ = {};
     used_ = 0;
     const int64_t wanted = std::max(rounded, std::min(kBlockBytes, expected_));
-    absl::StatusOr<Tensor> block = CreateAligned(wanted, device);
-    if (!block.ok()) return CreateAligned(bytes, device);
+    absl::StatusOr<Tensor> block = CreateAligned(wanted, device_);
+    if (!block.ok()) return CreateAligned(bytes, device_);
     block_ = *std::move(block);
-    device_ = &device;
     AdviseHugePages(block_.mutable_data(), wanted);
   }
   const Tensor part = block_.Within(DType::kU8, {bytes}, static_cast<const std::byte*>(block_.data()) + used_);

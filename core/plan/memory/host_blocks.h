@@ -11,20 +11,22 @@
 
 namespace mge {
 
-// Gives out parts of blocks. A block lives as long as one of its parts. Not thread-safe.
+// Gives out parts of blocks of one device's host memory. A block lives as long as one of its parts. Not thread-safe.
 class HostBlocks {
  public:
+  explicit HostBlocks(Device& device) : device_(device) {}
+
   // Notes that Allocate() will be called for these bytes, so that blocks get no larger than needed.
-  void Expect(int64_t bytes, const Device& device) { expected_ += Rounded(bytes, device); }
+  void Expect(int64_t bytes) { expected_ += Rounded(bytes); }
 
   // Creates a tensor of bytes with the alignment of the device's operands, from its host allocator. Fails as that does.
-  absl::StatusOr<Tensor> Allocate(int64_t bytes, Device& device);
+  absl::StatusOr<Tensor> Allocate(int64_t bytes);
 
  private:
-  static int64_t Rounded(int64_t bytes, const Device& device);
+  int64_t Rounded(int64_t bytes) const;
 
+  Device& device_;
   int64_t expected_ = 0;
-  const Device* device_ = nullptr;  // that of the block
   Tensor block_;
   int64_t used_ = 0;
 };

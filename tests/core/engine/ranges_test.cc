@@ -173,7 +173,7 @@ output value
 output total
 )";
 
-// As ONNX Runtime's tools write it, with rotated queries, and a second attention to keys that do not change.
+// Attention with rotated queries as ONNX Runtime's tools write it, and a second one to keys that do not change.
 constexpr char kMultiHead[] = R"(
 input q : float32[B,T,8]
 input k : float32[B,T,8]

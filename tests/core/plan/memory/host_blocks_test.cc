@@ -20,12 +20,12 @@ class HostBlocksTest : public ::testing::Test {
 
 TEST_F(HostBlocksTest, PartsLieInOneBlockAndDoNotOverlap) {
   const std::vector<int64_t> sizes = {1000, 64, 1, 70000, 63};
-  HostBlocks blocks;
-  for (const int64_t bytes : sizes) blocks.Expect(bytes, host());
+  HostBlocks blocks(host());
+  for (const int64_t bytes : sizes) blocks.Expect(bytes);
   std::set<const void*> owners;
   std::vector<Tensor> parts;
   for (const int64_t bytes : sizes) {
-    absl::StatusOr<Tensor> part = blocks.Allocate(bytes, host());
+    absl::StatusOr<Tensor> part = blocks.Allocate(bytes);
     ASSERT_TRUE(part.ok());
     EXPECT_EQ(part->bytes(), bytes);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(part->data()) % 64, 0u);
@@ -42,18 +42,18 @@ TEST_F(HostBlocksTest, PartsLieInOneBlockAndDoNotOverlap) {
 TEST_F(HostBlocksTest, APartKeepsItsBlock) {
   Tensor part;
   {
-    HostBlocks blocks;
-    blocks.Expect(100, host());
-    part = *blocks.Allocate(100, host());
+    HostBlocks blocks(host());
+    blocks.Expect(100);
+    part = *blocks.Allocate(100);
   }
   std::memset(part.mutable_data(), 7, 100);
   EXPECT_EQ(part.Data<uint8_t>()[99], 7);
 }
 
 TEST_F(HostBlocksTest, MoreThanWasExpectedGetsBlocksOfItsOwn) {
-  HostBlocks blocks;
-  blocks.Expect(64, host());
-  const Tensor first = *blocks.Allocate(64, host()), second = *blocks.Allocate(64, host());
+  HostBlocks blocks(host());
+  blocks.Expect(64);
+  const Tensor first = *blocks.Allocate(64), second = *blocks.Allocate(64);
   EXPECT_NE(first.owner(), second.owner());
 }
 
