@@ -233,7 +233,7 @@ absl::StatusOr<RuntimeOptions> OptionsOf(const mge_runtime_options* given);
 // included.
 struct PlanTotals {
   uint64_t planned_peak_bytes = 0, measured_peak_bytes = 0;
-  int64_t arena_bytes = 0, packed_bytes = 0, uploaded_bytes = 0, constant_bytes = 0;
+  int64_t arena_bytes = 0, packed_bytes = 0, uploaded_bytes = 0, uploaded_packed_bytes = 0, constant_bytes = 0;
   uint32_t steps = 0, reference_steps = 0;
 };
 absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan);

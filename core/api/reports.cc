@@ -227,6 +227,7 @@ Json BodiesMemory(const Plan& plan) {
                     {"arena_bytes", p.report.arena_bytes},
                     {"packed_constant_bytes", p.report.packed_bytes},
                     {"uploaded_constant_bytes", p.report.uploaded_bytes},
+                    {"uploaded_packed_constant_bytes", p.report.uploaded_packed_bytes},
                     {"buffers", BuffersJson(p)}});
   });
   return rows;
@@ -261,6 +262,7 @@ absl::StatusOr<Json> Memory(Session& session, const Plan* plan) {
               {"own_arena_bytes", IdleBytes(*plan)},
               {"packed_constant_bytes", totals.packed_bytes},
               {"uploaded_constant_bytes", totals.uploaded_bytes},
+              {"uploaded_packed_constant_bytes", totals.uploaded_packed_bytes},
               {"constant_bytes", totals.constant_bytes},
               {"activation_bytes_without_sharing", activations},
               {"workspace_bytes_without_sharing", workspace},
@@ -343,6 +345,7 @@ Json PlanObject(const Plan& plan, const StepTimes& times) {
           {"arena_lower_bound_bytes", plan.report.lower_bound_bytes},
           {"packed_constant_bytes", plan.report.packed_bytes},
           {"uploaded_constant_bytes", plan.report.uploaded_bytes},
+          {"uploaded_packed_constant_bytes", plan.report.uploaded_packed_bytes},
           {"arenas", ArenasJson(plan)},
           {"constant_bytes", plan.report.constant_bytes},
           {"units", std::move(units)},

@@ -67,6 +67,7 @@ absl::StatusOr<PlanTotals> TotalsOf(const Plan& plan) {
     t.arena_bytes += p.report.arena_bytes;
     t.packed_bytes += p.report.packed_bytes;
     t.uploaded_bytes += p.report.uploaded_bytes;
+    t.uploaded_packed_bytes += p.report.uploaded_packed_bytes;
     t.constant_bytes += p.report.constant_bytes;
     t.steps += static_cast<uint32_t>(p.steps.size());
     t.reference_steps += static_cast<uint32_t>(p.report.reference_steps);

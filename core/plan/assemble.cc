@@ -45,6 +45,7 @@ std::shared_ptr<Plan> AssemblePlan(const PlanContext& context, PlanParts parts) 
   plan->report.constant_bytes = constants.plain_bytes;
   plan->report.packed_bytes = constants.packed_bytes;
   plan->report.uploaded_bytes = constants.uploaded_bytes;
+  plan->report.uploaded_packed_bytes = constants.uploaded_packed_bytes;
   plan->report.measured_constant_bytes = constants.measured_bytes;
 
   plan->steps = std::move(segments.steps);

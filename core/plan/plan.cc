@@ -163,11 +163,12 @@ class PlanWriter {
 
 void PlanWriter::WriteHead(const Plan& plan) {
   const size_t views = plan.units.size() - plan.steps.size();
-  Line(fmt::format(
-      "device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
-      "bytes",
-      DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
-      plan.report.arena_bytes, plan.report.lower_bound_bytes, plan.report.packed_bytes, plan.report.constant_bytes));
+  Line(
+      fmt::format("device {}: {} steps{}, arena {} bytes (lower bound {}), packed constants {} bytes, constants in place {} "
+                  "bytes",
+                  DeviceText(plan), plan.steps.size(), views ? fmt::format(" and {} views (no memory, no time)", views) : "",
+                  plan.report.arena_bytes, plan.report.lower_bound_bytes,
+                  plan.report.packed_bytes + plan.report.uploaded_packed_bytes, plan.report.constant_bytes));
   if (!plan.report.ranges.empty()) {
     Line(fmt::format("for a range of sizes, {}; sizes below are the largest ones", plan.report.ranges));
   }

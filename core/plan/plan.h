@@ -283,11 +283,12 @@ struct MemoryNeed {
 
 // Facts about a plan that no run reads, for listings and tests.
 struct PlanReport {
-  int64_t arena_bytes = 0;        // sum over all arenas
-  int64_t lower_bound_bytes = 0;  // sum over all arenas; no placement can be smaller
-  int64_t constant_bytes = 0;     // constants in host memory that are not packed (mostly views of the model's file)
-  int64_t packed_bytes = 0;       // packed constants in host memory
-  int64_t uploaded_bytes = 0;     // constants in devices' memory, packed or not
+  int64_t arena_bytes = 0;            // sum over all arenas
+  int64_t lower_bound_bytes = 0;      // sum over all arenas; no placement can be smaller
+  int64_t constant_bytes = 0;         // constants in host memory that are not packed (mostly views of the model's file)
+  int64_t packed_bytes = 0;           // packed constants in host memory
+  int64_t uploaded_bytes = 0;         // constants in devices' memory, packed or not
+  int64_t uploaded_packed_bytes = 0;  // those of them that are packed, without padding
   // Measured growth of the devices' budgets while constants were packed and uploaded. Exact if no other thread planned or
   // ran on those devices meanwhile.
   int64_t measured_constant_bytes = 0;

@@ -120,7 +120,9 @@ class ConstantPlacer {
   }
 
   mge_slot NewForm(NewConstant c) {
-    return schedule_.SpaceOf(*c.unit->device) != kHostSpace ? OnDevice(std::move(c)) : OnHost(std::move(c));
+    if (schedule_.SpaceOf(*c.unit->device) == kHostSpace) return OnHost(std::move(c));
+    out_.uploaded_packed_bytes += c.key.bytes;
+    return OnDevice(std::move(c));
   }
 
   // Returns the slot of a constant in host memory that the plan keeps: a packed form, or the plain form of a lazy constant.

@@ -30,6 +30,7 @@ struct PlanConstants {
   int64_t plain_bytes = 0;                                // Plan::constant_bytes
   int64_t packed_bytes = 0;                               // Plan::packed_bytes
   int64_t uploaded_bytes = 0;                             // Plan::uploaded_bytes
+  int64_t uploaded_packed_bytes = 0;                      // Plan::uploaded_packed_bytes
   int64_t measured_bytes = 0;                             // Plan::measured_constant_bytes
 };
 

@@ -178,6 +178,8 @@ TEST(ConstantsOfASession, AreHeldOnceForTwoSignaturesOfInputs) {
     const std::shared_ptr<const Plan> plan = gpu->last_plan();
     EXPECT_GE(plan->report.uploaded_bytes, (24 * 27 + 200 * 1512 + 200) * 4);
     EXPECT_EQ(plan->report.packed_bytes, 0);
+    EXPECT_GT(plan->report.uploaded_packed_bytes, 0);
+    EXPECT_LE(plan->report.uploaded_packed_bytes, plan->report.uploaded_bytes);
     if (!first) {
       first = plan;
       EXPECT_GT(plan->report.measured_constant_bytes, 0);
@@ -185,6 +187,7 @@ TEST(ConstantsOfASession, AreHeldOnceForTwoSignaturesOfInputs) {
       EXPECT_NE(plan, first);
       EXPECT_EQ(plan->report.measured_constant_bytes, 0);
       EXPECT_EQ(plan->report.uploaded_bytes, first->report.uploaded_bytes);
+      EXPECT_EQ(plan->report.uploaded_packed_bytes, first->report.uploaded_packed_bytes);
     }
   }
 }
