@@ -140,6 +140,8 @@ TEST(Named, PreparingInThreadsAndAllocatingInLibraries) {
   IsNamed("allocating_driver", "Relu", "kernel.launch_allocates");
 }
 
+TEST(Named, ACompiledKernelWhoseKeyLacksAnAttribute) { IsNamed("blob_without_axis", "Softmax", "kernel.numerics"); }
+
 TEST(Named, TotalsOfMemoryThatContradictEachOther) {
   IsNamed("total_in_kib", "memory.", "memory.too_much");
   IsNamed("totals_in_kib", "memory.", "memory.too_much");

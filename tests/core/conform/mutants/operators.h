@@ -30,6 +30,14 @@ struct Sub : Add {
   }
 };
 
+// Returns the axis of a compiled Softmax, which the host's cache keeps under a key without it.
+inline int64_t CompiledAxis(int64_t axis) {
+  std::string blob;
+  if (mge::LoadBlob("softmax", &blob)) return blob[0];
+  mge::StoreBlob("softmax", std::string(1, static_cast<char>(axis)));
+  return axis;
+}
+
 struct Softmax {
   static constexpr const char* kOp = "Softmax";
   static constexpr const char* kId = "mutant.softmax";
@@ -39,7 +47,8 @@ struct Softmax {
   }
   explicit Softmax(const mge::Problem& p) : count(static_cast<int64_t>(p.input(0).elements())) {
     const mge::Value v = p.input(0);
-    const int64_t axis = Is("softmax_last_axis") ? v.rank() - 1 : p.node().Int("axis");
+    int64_t axis = Is("softmax_last_axis") ? v.rank() - 1 : p.node().Int("axis");
+    if (Is("blob_without_axis")) axis = std::min<int64_t>(CompiledAxis(axis), v.rank() - 1);
     size = v.dim(static_cast<int>(axis));
     for (int d = static_cast<int>(axis) + 1; d < v.rank(); ++d) step *= v.dim(d);
   }
