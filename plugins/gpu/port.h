@@ -11,7 +11,8 @@
 //   emulation then runs loops instead of fibers. GPU_WARP_PHASE is for operations of 32 threads together: GPU_LANES gives
 //   them the states of these threads.
 // - GPU_UNROLL unrolls a loop for speed. GPU_UNROLL_REGISTERS does so only on a GPU, where the indices of arrays must be
-//   constants for them to be registers; the emulation compiles faster without.
+//   constants for them to be registers; the emulation compiles faster without. GPU_ROLLED keeps a loop small that runs
+//   seldom.
 #pragma once
 
 #include <stdint.h>
@@ -33,6 +34,7 @@
 #define GPU_DEVICE __device__ __forceinline__
 #define GPU_UNROLL _Pragma("unroll")
 #define GPU_UNROLL_REGISTERS _Pragma("unroll")
+#define GPU_ROLLED _Pragma("unroll 1")
 #define GPU_BARRIER() __syncthreads()
 #define GPU_SHARED(T, name, dims) __shared__ T name dims
 #define GPU_DYNAMIC_SHARED(T, name)                                  \
@@ -43,6 +45,8 @@
 #define GPU_PHASE(thread) if ([[maybe_unused]] const int thread = threadIdx.x; true)
 #define GPU_WARP_PHASE(first) if ([[maybe_unused]] const int first = 0; true)
 #define GPU_LANES(name, first) name
+// Behind max_threads of a kernel: the compiler leaves registers for so many blocks on a multiprocessor.
+#define GPU_MIN_BLOCKS(count) , count
 #define GPU_KERNEL(name, max_threads, Args, ...) \
   extern "C" __global__ void __launch_bounds__(max_threads) name(GPU_BY_VALUE Args args) { __VA_ARGS__(args); }
 #define GPU_PHASED_KERNEL GPU_KERNEL
@@ -145,6 +149,15 @@ GPU_DEVICE int32_t DotOfBytes(uint32_t a, uint32_t b, int32_t sum) {
     total += static_cast<uint32_t>(static_cast<int8_t>(a >> shift) * static_cast<int8_t>(b >> shift));
   }
   return static_cast<int32_t>(total);
+#endif
+}
+
+// Returns the upper half of the product.
+GPU_DEVICE uint32_t MultiplyHigh(uint32_t a, uint32_t b) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return __umulhi(a, b);
+#else
+  return static_cast<uint32_t>(static_cast<uint64_t>(a) * b >> 32);
 #endif
 }
 

@@ -41,14 +41,18 @@ void BeginPhase(int thread);
 uint64_t* ReductionSlots();
 bool LastOfReduction();
 void FlipReduction();
-// A copy from memory to shared memory that a thread has begun. EndCopy() returns one of them, and forgets it. It returns
-// false if there is none.
+// A copy from memory to shared memory that a thread has begun; from = nullptr writes zeros. CommitCopies() makes those begun
+// since its last call a group. EndCopy() returns a copy of a group that is not one of the `newest` ones, or with kNoGroup any
+// copy, and forgets it. It returns false if there is none.
 struct Copy {
   void* to;
   const void* from;
+  uint64_t group = 0;
 };
+inline constexpr uint64_t kNoGroup = UINT64_MAX;
 void BeginCopy(uint32_t thread, void* to, const void* from);
-bool EndCopy(uint32_t thread, Copy* copy);
+void CommitCopies(uint32_t thread);
+bool EndCopy(uint32_t thread, uint64_t newest, Copy* copy);
 
 // A kernel of this binary. The linker lists all of them.
 struct Kernel {
@@ -90,6 +94,8 @@ GPU_EMULATED_ATOMIC T Exchange(T* p, F next) {
 #define GPU_DEVICE inline __attribute__((always_inline))
 #define GPU_UNROLL _Pragma("GCC unroll 16")
 #define GPU_UNROLL_REGISTERS
+#define GPU_ROLLED
+#define GPU_MIN_BLOCKS(count)
 #define GPU_BARRIER() ::mge::gpu::emulation::Barrier(__FILE__, __LINE__)
 #define GPU_SHARED(T, name, dims)    \
   using name##_shared_type = T dims; \

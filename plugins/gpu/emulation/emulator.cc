@@ -109,6 +109,7 @@ struct Emulator::Block {
   std::array<std::array<uint64_t, kMaxThreads + 1>, 2> reduction;
   uint32_t reduction_parity = 0;
   std::array<std::vector<emulation::Copy>, kMaxThreads> copies;  // [thread], begun
+  std::array<uint64_t, kMaxThreads> copy_groups = {};            // [thread], number of groups
   std::thread::id thread;                                        // the thread that ran last
   bool failed = false;
   std::string error;
@@ -399,12 +400,18 @@ uint64_t* ReductionSlots() { return running->reduction[running->reduction_parity
 bool LastOfReduction() { return running->arrived + 1 == running->threads; }
 void FlipReduction() { running->reduction_parity ^= 1; }
 
-void BeginCopy(uint32_t thread, void* to, const void* from) { running->copies[thread].push_back({to, from}); }
-bool EndCopy(uint32_t thread, Copy* copy) {
+void BeginCopy(uint32_t thread, void* to, const void* from) {
+  running->copies[thread].push_back({to, from, running->copy_groups[thread]});
+}
+void CommitCopies(uint32_t thread) { ++running->copy_groups[thread]; }
+bool EndCopy(uint32_t thread, uint64_t newest, Copy* copy) {
   std::vector<Copy>& copies = running->copies[thread];
-  if (copies.empty()) return false;
-  *copy = copies.back();
-  copies.pop_back();
+  const uint64_t groups = running->copy_groups[thread];
+  const auto at = std::find_if(copies.rbegin(), copies.rend(),
+                               [&](const Copy& c) { return newest == kNoGroup || c.group + newest < groups; });
+  if (at == copies.rend()) return false;
+  *copy = *at;
+  copies.erase(std::next(at).base());
   return true;
 }
 

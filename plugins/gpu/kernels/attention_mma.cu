@@ -43,7 +43,7 @@ GPU_DEVICE void CopyRows(Row* to, const Lines<T>& of, int64_t row0, int64_t size
   const int64_t column = vector * kEach<T>;
   for (int row = thread / Row::kVectors; row < kRows; row += Tile::kThreads / Row::kVectors) {
     if (of.IsWhole(row0 + row, column, size)) {
-      CopyAsync(&to[row].at[vector], of.At(row0 + row, column), thread);
+      CopyAsync(&to[row].at[vector], of.At(row0 + row, column), true, thread);
     } else {
       of.CopyElements(row0 + row, column, size, &to[row].at[vector]);
     }
@@ -53,9 +53,9 @@ GPU_DEVICE void CopyRows(Row* to, const Lines<T>& of, int64_t row0, int64_t size
 // Loads step k of the fragments of 8 * kAcross keys, which are the columns of the right factor.
 template <typename T, int kAcross, typename Key>
 GPU_DEVICE void LoadKeys(uint32_t (&b)[kAcross][2], const Key* keys, int k, int lane) {
-  const auto at = [&](int key, int vector) { return &keys[key].at[vector]; };
+  const auto at = [&](int block, int l, int vector) { return &keys[block + l].at[vector]; };
   GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; j += 2) {
-    LoadAlongK(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
+    LoadAlongK<kRightFactor>(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
     RoundFactors<T>(b[j]);
     RoundFactors<T>(b[j + 1]);
   }
@@ -73,9 +73,9 @@ GPU_DEVICE void LoadValues(uint32_t (&b)[kAcross][2], const Value* values, int k
       RoundFactors<T>(b[j]);
     }
   } else {
-    const auto at = [&](int key, int vector) { return &values[key].at[vector]; };
+    const auto at = [&](int block, int l, int vector) { return &values[block + l].at[vector]; };
     GPU_UNROLL_REGISTERS for (int j = 0; j < kAcross; j += 2) {
-      LoadAcrossLines(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
+      LoadAcrossLines<kRightFactor>(at, 8 * j, k, lane, b[j][0], b[j][1], b[j + 1][0], b[j + 1][1]);
     }
   }
 }
@@ -150,8 +150,8 @@ GPU_DEVICE void AttentionMma(const AttentionArgs& args) {
     GPU_PHASE(t) {
       GPU_UNROLL_REGISTERS for (int step = 0; step < Tile::kHeadSteps; ++step) {
         uint32_t(&to)[4] = GPU_OWN(queries, t)[step];
-        const auto place = [&](int row, int vector) { return &query_rows[row].at[vector]; };
-        LoadAlongK(place, t / 32 * 16, step, t % 32, to[0], to[2], to[1], to[3]);
+        const auto place = [&](int block, int l, int vector) { return &query_rows[block + l].at[vector]; };
+        LoadAlongK<kLeftFactor>(place, t / 32 * 16, step, t % 32, to[0], to[1], to[2], to[3]);
         RoundFactors<T>(to);
       }
       GPU_UNROLL_REGISTERS for (int r = 0; r < 2; ++r) {

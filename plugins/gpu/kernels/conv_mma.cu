@@ -61,10 +61,10 @@ GPU_DEVICE void ConvMma(const ConvArgs& args) {
   }
 }
 
-GPU_MMA_KERNELS(conv_mma, f16, f16, ConvArgs, ConvMma)
+GPU_MMA_KERNELS(conv_mma, f16, f16, ConvArgs, ConvMma, 1)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-GPU_MMA_KERNELS(conv_mma, bf16, bf16, ConvArgs, ConvMma)
-GPU_MMA_KERNELS(conv_mma, f32, float, ConvArgs, ConvMma)
+GPU_MMA_KERNELS(conv_mma, bf16, bf16, ConvArgs, ConvMma, 1)
+GPU_MMA_KERNELS(conv_mma, f32, float, ConvArgs, ConvMma, 1)
 #endif
 
 #endif

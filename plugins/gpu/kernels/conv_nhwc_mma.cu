@@ -34,10 +34,10 @@ GPU_DEVICE void ConvNhwcMma(const ConvArgs& args) {
   }
 }
 
-GPU_MMA_KERNELS(conv_nhwc_mma, f16, f16, ConvArgs, ConvNhwcMma)
+GPU_MMA_KERNELS(conv_nhwc_mma, f16, f16, ConvArgs, ConvNhwcMma, 1)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
-GPU_MMA_KERNELS(conv_nhwc_mma, bf16, bf16, ConvArgs, ConvNhwcMma)
-GPU_MMA_KERNELS(conv_nhwc_mma, f32, float, ConvArgs, ConvNhwcMma)
+GPU_MMA_KERNELS(conv_nhwc_mma, bf16, bf16, ConvArgs, ConvNhwcMma, 1)
+GPU_MMA_KERNELS(conv_nhwc_mma, f32, float, ConvArgs, ConvNhwcMma, 1)
 #endif
 
 #endif

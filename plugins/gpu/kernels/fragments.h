@@ -70,21 +70,37 @@ GPU_DEVICE void LoadMatricesTransposed(const Place& place, int lane, uint32_t& r
 #endif
 }
 
+// The order of four matrices of 8 lines and 4 words in the registers of a thread. Both are the orders in which matrix units
+// read them (mma.h), so that no register moves: a left factor has the lines first, two right factors have the words first.
+enum FragmentOrder { kLeftFactor, kRightFactor };
+template <FragmentOrder kOrder>
+constexpr GPU_DEVICE int LinesOf(int matrix) {
+  return kOrder == kLeftFactor ? matrix % 2 : matrix / 2;
+}
+template <FragmentOrder kOrder>
+constexpr GPU_DEVICE int HalfOf(int matrix) {
+  return kOrder == kLeftFactor ? matrix / 2 : matrix % 2;
+}
+
 // Loads fragments of a factor in shared memory: 16 lines from `line` on, and the words 8 `words` to 8 `words` + 7 along k.
-// Register 2 i + j gets the 8 lines from line + 8 i on, and 4 words from 4 j on. at(line, vector) returns the address of 16
-// bytes of a line.
-template <typename At>
+// at(block, l, vector) returns the address of 16 bytes of line block + l, where `block` is a multiple of 8, and l < 8.
+template <FragmentOrder kOrder, typename At>
 GPU_DEVICE void LoadAlongK(const At& at, int line, int words, int lane, uint32_t& r0, uint32_t& r1, uint32_t& r2,
                            uint32_t& r3) {
-  LoadMatrices([&](int i, int l) -> const void* { return at(line + 8 * (i / 2) + l, 2 * words + i % 2); }, lane, r0, r1, r2,
-               r3);
+  const auto place = [&](int i, int l) -> const void* {
+    return at(line + 8 * LinesOf<kOrder>(i), l, 2 * words + HalfOf<kOrder>(i));
+  };
+  LoadMatrices(place, lane, r0, r1, r2, r3);
 }
-// Does the same for 16-bit elements whose lines are neighbours in memory. at(k, vector) returns the address of 16 bytes of a k.
-template <typename At>
+// Does the same for 16-bit elements whose lines are neighbours in memory. at(block, l, vector) returns the address of 16 bytes of
+// the k block + l.
+template <FragmentOrder kOrder, typename At>
 GPU_DEVICE void LoadAcrossLines(const At& at, int line, int words, int lane, uint32_t& r0, uint32_t& r1, uint32_t& r2,
                                 uint32_t& r3) {
-  LoadMatricesTransposed([&](int i, int l) -> const void* { return at(16 * words + 8 * (i % 2) + l, line / 8 + i / 2); },
-                         lane, r0, r1, r2, r3);
+  const auto place = [&](int i, int l) -> const void* {
+    return at(16 * words + 8 * HalfOf<kOrder>(i), l, line / 8 + LinesOf<kOrder>(i));
+  };
+  LoadMatricesTransposed(place, lane, r0, r1, r2, r3);
 }
 
 // Joins each of the values v[i] over the four threads that have the same row of a result. All of them get it.

@@ -40,8 +40,8 @@ GPU_DEVICE void QlinearConvMma(const IntegerConvArgs& args) {
   ConvolveBytes<T, Tile, true>(args);
 }
 
-GPU_MMA_KERNELS(integer_conv_nhwc_mma, i8, int8_t, IntegerConvArgs, IntegerConvMma)
-GPU_MMA_KERNELS(qlinear_conv_nhwc_mma, i8, int8_t, IntegerConvArgs, QlinearConvMma)
+GPU_MMA_KERNELS(integer_conv_nhwc_mma, i8, int8_t, IntegerConvArgs, IntegerConvMma, 1)
+GPU_MMA_KERNELS(qlinear_conv_nhwc_mma, i8, int8_t, IntegerConvArgs, QlinearConvMma, 1)
 
 #endif
 

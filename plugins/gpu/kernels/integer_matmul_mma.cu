@@ -38,9 +38,9 @@ GPU_DEVICE void ScaledMatMulMma(const IntegerMatMulArgs& args) {
   MultiplyBytes<T, Tile, IntegerResult::kReals>(args);
 }
 
-GPU_MMA_KERNELS(integer_matmul_mma, i8, int8_t, IntegerMatMulArgs, IntegerMatMulMma)
-GPU_MMA_KERNELS(qlinear_matmul_mma, i8, int8_t, IntegerMatMulArgs, QlinearMatMulMma)
-GPU_MMA_KERNELS(scaled_matmul_mma, i8, int8_t, IntegerMatMulArgs, ScaledMatMulMma)
+GPU_MMA_KERNELS(integer_matmul_mma, i8, int8_t, IntegerMatMulArgs, IntegerMatMulMma, 1)
+GPU_MMA_KERNELS(qlinear_matmul_mma, i8, int8_t, IntegerMatMulArgs, QlinearMatMulMma, 1)
+GPU_MMA_KERNELS(scaled_matmul_mma, i8, int8_t, IntegerMatMulArgs, ScaledMatMulMma, 1)
 
 #endif
 

@@ -72,9 +72,9 @@ GPU_DEVICE void MatMulSiblingsMma(const SiblingsArgs& args) {
 
 // Products are split only if they have few tiles, so the parts have small ones.
 #define GPU_MMA_PRODUCTS(type, T)                                                                                         \
-  GPU_MMA_KERNELS(matmul_mma, type, T, MatMulArgs, MatMulMma)                                                             \
+  GPU_MMA_KERNELS(matmul_mma, type, T, MatMulArgs, MatMulMma, sizeof(T) == 2 ? 2 : 1)                                     \
   GPU_PHASED_KERNEL(matmul_part_mma64_##type, SmallMmaTile::kThreads, MatMulArgs, (MultiplyTiles<T, SmallMmaTile, true>)) \
-  GPU_MMA_KERNELS(matmul_siblings_mma, type, T, SiblingsArgs, MatMulSiblingsMma)
+  GPU_MMA_KERNELS(matmul_siblings_mma, type, T, SiblingsArgs, MatMulSiblingsMma, sizeof(T) == 2 ? 2 : 1)
 
 GPU_MMA_PRODUCTS(f16, f16)
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800

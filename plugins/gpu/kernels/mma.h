@@ -44,23 +44,23 @@ GPU_DEVICE void MultiplyFragments(float (&d)[kDown][kAcross][4], const uint32_t 
   float(&s)[4] = d[i][j];
 #if __CUDA_ARCH__ >= 800
   if constexpr (__is_same(T, float)) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-        : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                 : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
   } else if constexpr (__is_same(T, bf16)) {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-        : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                 : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
   } else {
-    asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-        : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                 : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
   }
 #else
   GPU_UNROLL for (int half = 0; half < 2; ++half) {
-    asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-        : "r"(a[i][2 * half]), "r"(a[i][2 * half + 1]), "r"(b[j][half]));
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                 : "r"(a[i][2 * half]), "r"(a[i][2 * half + 1]), "r"(b[j][half]));
   }
 #endif
 }
@@ -70,15 +70,15 @@ GPU_DEVICE void MultiplyFragments(int32_t (&d)[kDown][kAcross][4], const uint32_
                                   const uint32_t (&b)[kAcross][2], int i, int j) {
   int32_t(&s)[4] = d[i][j];
 #if __CUDA_ARCH__ >= 800
-  asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
-      : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+               : "+r"(s[0]), "+r"(s[1]), "+r"(s[2]), "+r"(s[3])
+               : "r"(a[i][0]), "r"(a[i][1]), "r"(a[i][2]), "r"(a[i][3]), "r"(b[j][0]), "r"(b[j][1]));
 #else
   GPU_UNROLL for (int half = 0; half < 2; ++half) {
     GPU_UNROLL for (int k = 0; k < 2; ++k) {
-      asm("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
-          : "+r"(s[2 * half]), "+r"(s[2 * half + 1])
-          : "r"(a[i][half + 2 * k]), "r"(b[j][k]));
+      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0,%1}, {%2}, {%3}, {%0,%1};"
+                   : "+r"(s[2 * half]), "+r"(s[2 * half + 1])
+                   : "r"(a[i][half + 2 * k]), "r"(b[j][k]));
     }
   }
 #endif

@@ -78,6 +78,17 @@ TEST(Emulator, CopiesInTheBackground) {
   }
 }
 
+TEST(Emulator, WaitsForTheGroupsOfCopiesThatAThreadNames) {
+  Trial r("machine_copy_groups");
+  Emulator e;
+  ASSERT_TRUE(e.Run(r.launch)) << e.error();
+  for (size_t i = 0; i < 256; ++i) EXPECT_EQ(r.y[i], static_cast<int32_t>(i));
+  for (size_t t = 0; t < 64; ++t) {
+    EXPECT_EQ(r.y[256 + t], -1) << "zeros that are on their way";
+    EXPECT_EQ(r.y[320 + t], 0);
+  }
+}
+
 TEST(Emulator, RoundsToTf32) {
   Trial r("machine_round_to_tf32");
   const std::vector<std::pair<uint32_t, uint32_t>> cases = {

@@ -106,10 +106,27 @@ template <bool kAwaits>
 GPU_DEVICE void CopyInBackground(const MachineArgs& args) {
   GPU_SHARED(CopyUnit, s, [64]);
   const int t = static_cast<int>(threadIdx.x);
-  CopyAsync(&s[t], args.x + 4 * t, t);
+  CopyAsync(&s[t], args.x + 4 * t, true, t);
   if (kAwaits) AwaitCopies(t);
   GPU_BARRIER();
   for (int i = 0; i < 4; ++i) args.y[4 * t + i] = static_cast<int32_t>(s[63 - t].words[i]);
+}
+
+// Copies elements of x, and zeros as a second group. Writes into y the elements and what the place of the zeros has when the
+// thread has waited for the first group, then what it has when the thread has waited for both.
+GPU_DEVICE void CopyGroups(const MachineArgs& args) {
+  GPU_SHARED(CopyUnit, first, [64]);
+  GPU_SHARED(CopyUnit, second, [64]);
+  const int t = static_cast<int>(threadIdx.x);
+  CopyAsync(&first[t], args.x + 4 * t, true, t);
+  CommitCopies(t);
+  CopyAsync(&second[t], nullptr, false, t);
+  CommitCopies(t);
+  AwaitCopiesBefore<1>(t);
+  for (int i = 0; i < 4; ++i) args.y[4 * t + i] = static_cast<int32_t>(first[t].words[i]);
+  args.y[256 + t] = static_cast<int32_t>(second[t].words[0]);
+  AwaitCopiesBefore<0>(t);
+  args.y[320 + t] = static_cast<int32_t>(second[t].words[0]);
 }
 
 // Rounds the floats whose bits x holds to TF32, into y.
@@ -183,6 +200,7 @@ GPU_PHASED_KERNEL(machine_matrix_units_f16, 64, MachineArgs, MatrixUnits<f16>)
 GPU_PHASED_KERNEL(machine_matrix_units_bf16, 64, MachineArgs, MatrixUnits<bf16>)
 GPU_PHASED_KERNEL(machine_matrix_units_tf32, 64, MachineArgs, MatrixUnits<float>)
 GPU_KERNEL(machine_copy, 64, MachineArgs, CopyInBackground<true>)
+GPU_KERNEL(machine_copy_groups, 64, MachineArgs, CopyGroups)
 GPU_KERNEL(machine_copy_without_wait, 64, MachineArgs, CopyInBackground<false>)
 GPU_KERNEL(machine_round_to_tf32, 256, MachineArgs, RoundAll)
 GPU_KERNEL(machine_barrier_for_some, 256, MachineArgs, BarrierForSome)
