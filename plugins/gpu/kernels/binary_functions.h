@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "plugins/gpu/kernels/divide.h"
 #include "plugins/gpu/kernels/elementwise.h"
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/wide.h"
@@ -149,9 +150,9 @@ GPU_COMPARISON(LessOrEqual, a <= b)
 GPU_DEVICE int64_t Offset(const Walk& w, const int64_t* strides, int64_t i) {
   int64_t offset = 0;
   for (int d = w.rank - 1; d >= 0; --d) {
-    const int64_t q = i / w.dims[d];
-    offset += (i - q * w.dims[d]) * strides[d];
-    i = q;
+    const Division at = Divide(i, w.dims[d]);
+    offset += at.rest * strides[d];
+    i = at.quotient;
   }
   return offset;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Moves elements: strided copies, transposes through a tile, pads that repeat the input.
 #include "plugins/gpu/kernels/copy.h"
+#include "plugins/gpu/kernels/divide.h"
 #include "plugins/gpu/port.h"
 
 namespace mge::gpu {
@@ -9,13 +10,13 @@ template <typename T>
 GPU_DEVICE void Copy(const CopyArgs& args) {
   const T* __restrict__ x = static_cast<const T*>(args.x);
   T* __restrict__ y = static_cast<T*>(args.y);
-  for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
+  GPU_ROLLED for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
     int64_t rest = i, from = 0, to = 0;
     for (int d = args.rank - 1; d >= 0; --d) {
-      const int64_t q = rest / args.dims[d], at = rest - q * args.dims[d];
-      from += at * args.x_strides[d];
-      to += at * args.y_strides[d];
-      rest = q;
+      const Division at = Divide(rest, args.dims[d]);
+      from += at.rest * args.x_strides[d];
+      to += at.rest * args.y_strides[d];
+      rest = at.quotient;
     }
     y[to] = x[from];
   }
@@ -24,7 +25,7 @@ GPU_DEVICE void Copy(const CopyArgs& args) {
 template <typename T>
 GPU_DEVICE void Fill(const FillArgs& args) {
   T* __restrict__ y = static_cast<T*>(args.y);
-  for (int64_t i = GridThread(); i < args.n; i += GridThreads()) y[i] = static_cast<T>(args.bits);
+  GPU_ROLLED for (int64_t i = GridThread(); i < args.n; i += GridThreads()) y[i] = static_cast<T>(args.bits);
 }
 
 // Transposes tiles of 32 x 32 with blocks of 256 threads, so that both sides are accessed by whole lines.
@@ -33,10 +34,10 @@ GPU_DEVICE void Transpose(const TransposeArgs& args) {
   GPU_SHARED(T, tile, [32][33]);
   const T* __restrict__ x = static_cast<const T*>(args.x);
   T* __restrict__ y = static_cast<T*>(args.y);
-  const int64_t across = (args.columns + 31) / 32, down = (args.rows + 31) / 32, tiles = args.batch * down * across;
+  const int64_t tiles = args.batch * args.down.value * args.across.value;
   for (int64_t u = blockIdx.x; u < tiles; u += gridDim.x) {
-    const int64_t column0 = u % across * 32, row0 = u / across % down * 32,
-                  base = u / across / down * args.rows * args.columns;
+    const Division across = Divide(u, args.across), down = Divide(across.quotient, args.down);
+    const int64_t column0 = across.rest * 32, row0 = down.rest * 32, base = down.quotient * args.rows * args.columns;
     GPU_PHASE(t) {
       const int64_t column = column0 + t % 32;
       for (int j = t / 32; j < 32; j += 8) {
@@ -54,11 +55,12 @@ GPU_DEVICE void Transpose(const TransposeArgs& args) {
   }
 }
 
-GPU_DEVICE int64_t PlaceOf(int64_t i, int64_t size, int mode) {
-  if (mode == 2) return (i % size + size) % size;
-  if (mode == 0 || size == 1) return i < 0 ? 0 : i >= size ? size - 1 : i;
-  const int64_t period = 2 * (size - 1), r = (i % period + period) % period;
-  return r < size ? r : period - r;
+// Returns the place of x that place `at` of y repeats in dimension d.
+GPU_DEVICE int64_t PlaceOf(const PlacesArgs& args, int d, int64_t at) {
+  const int64_t i = at - args.before[d], size = args.in[d];
+  if (args.mode == 0 || size == 1) return i < 0 ? 0 : i >= size ? size - 1 : i;
+  const int64_t r = Divide(i + args.turns[d], args.period[d]).rest;
+  return r < size ? r : args.period[d].value - r;
 }
 
 template <typename T>
@@ -68,9 +70,9 @@ GPU_DEVICE void Pad(const PlacesArgs& args) {
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
     int64_t rest = i, from = 0;
     for (int d = args.rank - 1; d >= 0; --d) {
-      const int64_t q = rest / args.dims[d], at = rest - q * args.dims[d];
-      from += PlaceOf(at - args.before[d], args.in[d], args.mode) * args.strides[d];
-      rest = q;
+      const Division at = Divide(rest, args.dims[d]);
+      from += PlaceOf(args, d, at.rest) * args.strides[d];
+      rest = at.quotient;
     }
     y[i] = x[from];
   }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "plugins/gpu/kernels/divisor.h"
+
 namespace mge::gpu {
 
 inline constexpr int kMaxCopyDims = 16;
@@ -15,7 +17,8 @@ struct CopyArgs {
   int64_t n;
   int32_t rank;
   int32_t reserved;
-  int64_t dims[kMaxCopyDims], x_strides[kMaxCopyDims], y_strides[kMaxCopyDims];
+  Divisor dims[kMaxCopyDims];
+  int64_t x_strides[kMaxCopyDims], y_strides[kMaxCopyDims];
 };
 
 // y[i] = the low bits of `bits`, as many as an element has.
@@ -25,11 +28,12 @@ struct FillArgs {
   uint64_t bits;
 };
 
-// y[b][c][r] = x[b][r][c], dense.
+// y[b][c][r] = x[b][r][c], dense, by tiles of 32 x 32.
 struct TransposeArgs {
   const void* x;
   void* y;
-  int64_t batch, rows, columns;
+  int64_t batch = 0, rows = 0, columns = 0;
+  Divisor down = (rows + 31) / 32, across = (columns + 31) / 32;  // tiles along rows and columns
 };
 
 // Operators whose source position in each dimension depends only on the output position in that dimension: pads.
@@ -39,7 +43,10 @@ struct PlacesArgs {
   int64_t n;
   int32_t rank;
   int32_t mode;  // 0 edge, 1 reflect, 2 wrap
-  int64_t dims[8], in[8], strides[8], before[8];
+  Divisor dims[8];
+  int64_t in[8], strides[8], before[8];
+  Divisor period[8];  // of the places: reflect 2 (in - 1), wrap in
+  int64_t turns[8];   // a multiple of the period that is at least `before`
 };
 
 }  // namespace mge::gpu

@@ -6,6 +6,7 @@
 
 #include "plugins/gpu/fault.h"
 #include "plugins/gpu/kernels/activation.h"
+#include "plugins/gpu/kernels/divisor.h"
 
 namespace mge::gpu {
 
@@ -30,7 +31,7 @@ struct ActivateArgs {
 struct Walk {
   int32_t rank;
   int32_t reserved;
-  int64_t dims[8];
+  Divisor dims[8];
 };
 
 // z = f(x, y), element by element.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gather, GatherElements, GatherND, OneHot and Trilu, by element size.
+#include "plugins/gpu/kernels/divide.h"
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/port.h"
@@ -11,13 +12,14 @@ GPU_DEVICE void Gather(const GatherArgs& args) {
   const T* __restrict__ x = static_cast<const T*>(args.x);
   T* __restrict__ y = static_cast<T*>(args.y);
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
-    const int64_t u = i / args.piece, in_piece = i - u * args.piece;
+    const auto [u, in_piece] = Divide(i, args.piece);
     int64_t from;
     if (args.tuple < 0) {
-      const int64_t at = CheckedIndex(args.fault, IndexAt(args.indices, args.wide, u % args.m), args.bound);
-      from = (u / args.m * args.bound + at) * args.piece;
+      const auto [outer, index] = Divide(u, args.m);
+      const int64_t at = CheckedIndex(args.fault, IndexAt(args.indices, args.wide, index), args.bound);
+      from = (outer * args.bound + at) * args.piece.value;
     } else {
-      from = u / args.per_batch * args.batch_stride;
+      from = Divide(u, args.per_batch).quotient * args.batch_stride;
       for (int k = 0; k < args.tuple; ++k) {
         from +=
             CheckedIndex(args.fault, IndexAt(args.indices, args.wide, u * args.tuple + k), args.dims[k]) * args.strides[k];
@@ -35,9 +37,9 @@ GPU_DEVICE void GatherElements(const GatherElementsArgs& args) {
     int64_t rest = i,
             from = CheckedIndex(args.fault, IndexAt(args.indices, args.wide, i), args.bound) * args.strides[args.axis];
     for (int d = args.rank - 1; d >= 0; --d) {
-      const int64_t q = rest / args.dims[d];
-      if (d != args.axis) from += (rest - q * args.dims[d]) * args.strides[d];
-      rest = q;
+      const Division at = Divide(rest, args.dims[d]);
+      if (d != args.axis) from += at.rest * args.strides[d];
+      rest = at.quotient;
     }
     y[i] = x[from];
   }
@@ -47,10 +49,11 @@ template <typename T>
 GPU_DEVICE void OneHot(const OneHotArgs& args) {
   const T* __restrict__ values = static_cast<const T*>(args.values);
   T* __restrict__ y = static_cast<T*>(args.y);
-  for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
-    const int64_t inner = i % args.inner, depth = i / args.inner % args.depth, outer = i / args.inner / args.depth;
-    int64_t at = IndexAt(args.indices, args.wide, outer * args.inner + inner);
-    if (at < 0) at += args.depth;  // out of range: ONNX defines the "off" value everywhere
+  GPU_ROLLED for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
+    const Division inner = Divide(i, args.inner), outer = Divide(inner.quotient, args.depth);
+    const int64_t depth = outer.rest;
+    int64_t at = IndexAt(args.indices, args.wide, outer.quotient * args.inner.value + inner.rest);
+    if (at < 0) at += args.depth.value;  // out of range: ONNX defines the "off" value everywhere
     y[i] = values[at == depth ? 1 : 0];
   }
 }
@@ -60,8 +63,9 @@ GPU_DEVICE void Trilu(const TriluArgs& args) {
   const T* x = static_cast<const T*>(args.x);
   T* y = static_cast<T*>(args.y);  // may be x
   const int64_t k = args.k ? *args.k : 0;
-  for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
-    const int64_t column = i % args.columns, row = i / args.columns % args.rows;
+  GPU_ROLLED for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
+    const Division column_of = Divide(i, args.columns);
+    const int64_t column = column_of.rest, row = Divide(column_of.quotient, args.rows).rest;
     const bool keep = args.upper ? column - row >= k : column - row <= k;
     y[i] = keep ? x[i] : T(0);
   }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "plugins/gpu/fault.h"
+#include "plugins/gpu/kernels/divisor.h"
 
 namespace mge::gpu {
 
@@ -16,12 +17,13 @@ struct GatherArgs {
   const void* indices;
   void* y;
   Fault* fault;
-  int64_t n;  // elements of y
-  int64_t piece;
-  int64_t m, bound;                 // Gather
-  int64_t per_batch, batch_stride;  // GatherND: tuples per batch; elements of x per batch
-  int64_t dims[8], strides[8];      // GatherND: the indexed dimensions of x
-  int32_t tuple;                    // GatherND: indices per tuple; Gather: -1
+  int64_t n;                    // elements of y
+  Divisor piece, m;             // m: Gather
+  int64_t bound;                // Gather
+  Divisor per_batch;            // GatherND: tuples per batch
+  int64_t batch_stride;         // GatherND: elements of x per batch
+  int64_t dims[8], strides[8];  // GatherND: the indexed dimensions of x
+  int32_t tuple;                // GatherND: indices per tuple; Gather: -1
   int32_t wide;
 };
 
@@ -32,7 +34,8 @@ struct GatherElementsArgs {
   void* y;
   Fault* fault;
   int64_t n, bound;
-  int64_t dims[8], strides[8];
+  Divisor dims[8];
+  int64_t strides[8];
   int32_t rank, axis, wide, reserved;
 };
 
@@ -58,7 +61,8 @@ struct OneHotArgs {
   const void* indices;
   const void* values;
   void* y;
-  int64_t n, depth, inner;
+  int64_t n;
+  Divisor depth, inner;
   int32_t wide, reserved;
 };
 
@@ -67,7 +71,8 @@ struct TriluArgs {
   const void* x;
   const int64_t* k;
   void* y;
-  int64_t n, rows, columns;
+  int64_t n;
+  Divisor rows, columns;
   int32_t upper, reserved;
 };
 

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "plugins/gpu/kernels/block_reduce.h"
+#include "plugins/gpu/kernels/divide.h"
 #include "plugins/gpu/kernels/norm.h"
 #include "plugins/gpu/port.h"
 
@@ -14,19 +15,20 @@ GPU_DEVICE void SoftmaxBlock(const SoftmaxArgs& args) {
   using C = Compute<T>;
   GPU_SHARED(C, part, [32]);
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const int64_t base = row / args.inner * args.n * args.inner + row % args.inner;
+    const Division at = Divide(row, args.inner);
+    const int64_t inner = args.inner.value, base = at.quotient * args.n * inner + at.rest;
     const T* x = static_cast<const T*>(args.x) + base;
     T* y = static_cast<T*>(args.y) + base;  // may be x
     C top = -C(INFINITY);
-    for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) top = JoinMax::Of(top, Widen(x[i * args.inner]));
+    for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) top = JoinMax::Of(top, Widen(x[i * inner]));
     top = BlockReduce<JoinMax>(top, part);
     C sum = 0;
-    for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) sum += exp(Widen(x[i * args.inner]) - top);
+    for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) sum += exp(Widen(x[i * inner]) - top);
     sum = BlockReduce<JoinSum>(sum, part);
     const C log_sum = log(sum);
     for (int64_t i = threadIdx.x; i < args.n; i += blockDim.x) {
-      const C v = Widen(x[i * args.inner]) - top;
-      y[i * args.inner] = Narrow<T>::Of(args.log ? v - log_sum : exp(v) / sum);
+      const C v = Widen(x[i * inner]) - top;
+      y[i * inner] = Narrow<T>::Of(args.log ? v - log_sum : exp(v) / sum);
     }
   }
 }
@@ -36,16 +38,17 @@ template <typename T>
 GPU_DEVICE void SoftmaxThread(const SoftmaxArgs& args) {
   using C = Compute<T>;
   for (int64_t row = GridThread(); row < args.rows; row += GridThreads()) {
-    const int64_t base = row / args.inner * args.n * args.inner + row % args.inner;
+    const Division at = Divide(row, args.inner);
+    const int64_t inner = args.inner.value, base = at.quotient * args.n * inner + at.rest;
     const T* x = static_cast<const T*>(args.x) + base;
     T* y = static_cast<T*>(args.y) + base;  // may be x
     C top = -C(INFINITY), sum = 0;
-    for (int64_t i = 0; i < args.n; ++i) top = JoinMax::Of(top, Widen(x[i * args.inner]));
-    for (int64_t i = 0; i < args.n; ++i) sum += exp(Widen(x[i * args.inner]) - top);
+    for (int64_t i = 0; i < args.n; ++i) top = JoinMax::Of(top, Widen(x[i * inner]));
+    for (int64_t i = 0; i < args.n; ++i) sum += exp(Widen(x[i * inner]) - top);
     const C log_sum = log(sum);
     for (int64_t i = 0; i < args.n; ++i) {
-      const C v = Widen(x[i * args.inner]) - top;
-      y[i * args.inner] = Narrow<T>::Of(args.log ? v - log_sum : exp(v) / sum);
+      const C v = Widen(x[i * inner]) - top;
+      y[i * inner] = Narrow<T>::Of(args.log ? v - log_sum : exp(v) / sum);
     }
   }
 }
@@ -55,7 +58,7 @@ struct RowElement {
   int64_t place, channel;
 };
 GPU_DEVICE RowElement ElementOf(const NormArgs& args, int64_t i) {
-  if (args.channels == 0) return {i, args.channel_elements == 1 ? i : i / args.channel_elements};
+  if (args.channels == 0) return {i, Divide(i, args.channel_elements).quotient};
   const auto at = static_cast<uint32_t>(i), width = static_cast<uint32_t>(args.group_channels), pixel = at / width;
   return {pixel * args.channels + (at - pixel * width), at - pixel * width};
 }
@@ -69,9 +72,10 @@ GPU_DEVICE void Norm(const NormArgs& args) {
   const T* bias = static_cast<const T*>(args.bias);
   const C n = static_cast<C>(args.n);
   for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
-    const int64_t first = row % args.groups * args.group_channels;
+    const Division at_group = Divide(row, args.groups);
+    const int64_t first = at_group.rest * args.group_channels;
     const int64_t base =
-        args.channels == 0 ? row * args.n : row / args.groups * args.channel_elements * args.channels + first;
+        args.channels == 0 ? row * args.n : at_group.quotient * args.channel_elements.value * args.channels + first;
     const T* x = static_cast<const T*>(args.x) + base;
     T* y = static_cast<T*>(args.y) + base;  // may be x
     C mean = 0;
@@ -104,7 +108,7 @@ GPU_DEVICE void BatchNorm(const BatchNormArgs& args) {
   const T* x = static_cast<const T*>(args.x);
   T* y = static_cast<T*>(args.y);  // may be x
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
-    const int64_t c = i / args.inner % args.channels;
+    const int64_t c = Divide(Divide(i, args.inner).quotient, args.channels).rest;
     const C variance = Widen(static_cast<const T*>(args.variance)[c]), mean = Widen(static_cast<const T*>(args.mean)[c]);
     const C factor = Widen(static_cast<const T*>(args.scale)[c]) / sqrt(variance + static_cast<C>(args.epsilon));
     y[i] = Narrow<T>::Of((Widen(x[i]) - mean) * factor + Widen(static_cast<const T*>(args.bias)[c]));
@@ -117,13 +121,13 @@ GPU_DEVICE void Lrn(const LrnArgs& args) {
   const T* __restrict__ x = static_cast<const T*>(args.x);
   T* __restrict__ y = static_cast<T*>(args.y);
   for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
-    const int64_t c = i / args.inner % args.channels;
+    const int64_t c = Divide(Divide(i, args.inner).quotient, args.channels).rest;
     int64_t begin = c - (args.size - 1) / 2, end = c + args.size / 2;
     if (begin < 0) begin = 0;
-    if (end >= args.channels) end = args.channels - 1;
+    if (end >= args.channels.value) end = args.channels.value - 1;
     C sum = 0;
     for (int64_t k = begin; k <= end; ++k) {
-      const C v = Widen(x[i + (k - c) * args.inner]);
+      const C v = Widen(x[i + (k - c) * args.inner.value]);
       sum += v * v;
     }
     const C base = static_cast<C>(args.bias) + static_cast<C>(args.alpha) / static_cast<C>(args.size) * sum;

@@ -4,13 +4,21 @@
 
 #include <stdint.h>
 
+#include "plugins/gpu/kernels/divisor.h"
+
 namespace mge::gpu {
+
+// Rows in registers (rows.cu): a thread has kRowPacks packs of 16 bytes of a dense row. A warp, of 32 threads at least, or a block
+// of kRowThreads has one row at a time.
+inline constexpr int kRowPacks = 4, kRowThreads = 256;
+inline constexpr int kWarpRowBytes = 32 * kRowPacks * 16, kBlockRowBytes = kRowThreads * kRowPacks * 16;
 
 // y = softmax (or its logarithm) of x (outer, n, inner) along n; rows = outer * inner.
 struct SoftmaxArgs {
   const void* x;
   void* y;
-  int64_t rows, n, inner;
+  int64_t rows, n;
+  Divisor inner;
   int32_t log, reserved;
 };
 
@@ -25,7 +33,10 @@ struct NormArgs {
   void* y;
   void* mean;
   void* inv_std;
-  int64_t rows, n, groups, group_channels, channel_elements;
+  int64_t rows, n;
+  Divisor groups;
+  int64_t group_channels;
+  Divisor channel_elements;
   double epsilon;
   int32_t centred, reserved;
   int64_t channels;
@@ -39,7 +50,8 @@ struct BatchNormArgs {
   const void* mean;
   const void* variance;
   void* y;
-  int64_t n, channels, inner;
+  int64_t n;
+  Divisor channels, inner;
   double epsilon;
 };
 
@@ -47,7 +59,9 @@ struct BatchNormArgs {
 struct LrnArgs {
   const void* x;
   void* y;
-  int64_t n, channels, inner, size;
+  int64_t n;
+  Divisor channels, inner;
+  int64_t size;
   double alpha, beta, bias;
 };
 

@@ -5,6 +5,7 @@
 
 #include "plugins/gpu/kernels/block_reduce.h"
 #include "plugins/gpu/kernels/cast.h"
+#include "plugins/gpu/kernels/divide.h"
 #include "plugins/gpu/kernels/reduce.h"
 #include "plugins/gpu/port.h"
 
@@ -160,9 +161,9 @@ struct Min : Max<T> {
 GPU_DEVICE int64_t Offset(const ReduceWalk& w, int64_t i) {
   int64_t offset = 0;
   for (int d = w.rank - 1; d >= 0; --d) {
-    const int64_t q = i / w.dims[d];
-    offset += (i - q * w.dims[d]) * w.strides[d];
-    i = q;
+    const Division at = Divide(i, w.dims[d]);
+    offset += at.rest * w.strides[d];
+    i = at.quotient;
   }
   return offset;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "plugins/gpu/fault.h"
+#include "plugins/gpu/kernels/divisor.h"
 
 namespace mge::gpu {
 
@@ -12,7 +13,8 @@ namespace mge::gpu {
 struct ReduceWalk {
   int32_t rank;
   int32_t reserved;
-  int64_t dims[8], strides[8];
+  Divisor dims[8];
+  int64_t strides[8];
 };
 
 // y[i] = f of the `count` elements of x that belong to output i.

@@ -60,6 +60,9 @@ Result Build(const Problem& p, Layout layout, Recipe& recipe) {
     args.in[i] = size;
     args.strides[i] = strides[d];
     args.before[i] = before[d] + first;
+    const int64_t period = args.mode == 1 ? 2 * (size - 1) : size;
+    args.period[i] = period;
+    if (period > 0) args.turns[i] = (std::max<int64_t>(0, args.before[i]) + period - 1) / period * period;
     from += first * strides[d];
   }
   if (args.n) {

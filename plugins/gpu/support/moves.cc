@@ -48,7 +48,7 @@ bool AddMove(Recipe& recipe, Copy copy, uint64_t element_bytes) {
   std::string suffix = "_" + std::to_string(element_bytes);
   TransposeArgs transpose;
   if (IsTranspose(copy.dims, from, to, &transpose)) {
-    int64_t tiles = transpose.batch * ((transpose.rows + 31) / 32) * ((transpose.columns + 31) / 32);
+    int64_t tiles = transpose.batch * transpose.down.value * transpose.across.value;
     recipe.Add("transpose" + suffix, Rows(tiles), transpose, {x, y});
     return true;
   }

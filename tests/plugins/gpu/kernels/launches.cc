@@ -136,7 +136,7 @@ void Copies(Memory& m, const Check& check) {
   CopyArgs copy = {m.Floats(300), m.Floats(300) + 285, 300, 2, 0, {20, 15}, {1, 20}, {-15, 1}};  // reverses the rows
   check("copy", LaunchOf("copy_4", copy, 64, 3));
   check("fill", LaunchOf("fill_4", FillArgs{m.Floats(300), 300, 7}, 64, 3));
-  PlacesArgs pad = {m.Floats(16 * 11), m.Floats(300), 300, 2, 1, {20, 15}, {16, 11}, {11, 1}, {2, 2}};
+  PlacesArgs pad = {m.Floats(16 * 11), m.Floats(300), 300, 2, 1, {20, 15}, {16, 11}, {11, 1}, {2, 2}, {30, 20}, {30, 20}};
   check("pad", LaunchOf("pad_4", pad, 64, 3));
 }
 
@@ -249,6 +249,18 @@ void Norms(Memory& m, const Check& check) {
     check("softmax of a block", LaunchOf("softmax_block_f32", SoftmaxArgs{x, y, 6, 300, 1, 0, 0}, 128, 3));
     NormArgs norm = {x, m.Floats(300), m.Floats(300), y, m.Floats(6), m.Floats(6), 6, 300, 1, 300, 1, 1e-5, 1, 0, 0};
     check("norm", LaunchOf("norm_f32", norm, 128, 3));
+    for (int64_t n : {300, 301}) {  // whole packs, and single elements
+      const auto count = static_cast<size_t>(6 * n);
+      float* rows = m.Floats(count);
+      const SoftmaxArgs softmax = {rows, onto(rows, count), 6, n, 1, 0, 0};
+      check("softmax of a warp", LaunchOf("softmax_warp_f32", softmax, kRowThreads, 1));
+      check("softmax of a row", LaunchOf("softmax_row_f32", softmax, kRowThreads, 3));
+      const auto size = static_cast<size_t>(n);
+      const NormArgs of_row = {
+          rows, m.Floats(size), m.Floats(size), onto(rows, count), m.Floats(6), m.Floats(6), 6, n, 1, 0, 1, 1e-5, 1, 0, 0};
+      check("norm of a warp", LaunchOf("norm_warp_f32", of_row, kRowThreads, 1));
+      check("norm of a row", LaunchOf("norm_row_f32", of_row, kRowThreads, 3));
+    }
     x = m.Floats(90 * 7);
     y = onto(x, 90 * 7);
     check("softmax of a thread", LaunchOf("softmax_thread_f32", SoftmaxArgs{x, y, 90, 7, 9, 1, 0}, 64, 2));

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -22,6 +23,9 @@ namespace mge::gpu {
 struct DeviceCode {
   std::string target;  // "sm_75"; "compute_75": intermediate code (PTX); "gfx90a"
   std::set<std::string, std::less<>> kernels;
+  // Machine code of nvcc only: by kernel, its instructions and those of the functions that it calls, and their names.
+  std::map<std::string, std::string, std::less<>> text;
+  std::map<std::string, std::vector<std::string>, std::less<>> functions;
 };
 
 template <typename T>
@@ -47,6 +51,26 @@ void ForSymbols(const char* elf, F&& f) {
   }
 }
 
+// Adds the machine code of all kernels of an ELF file of nvcc. Each kernel has a section of its own.
+inline void ReadMachineCode(const char* elf, DeviceCode* out) {
+  constexpr uint8_t kEntry = 0x10;  // in st_other of a kernel's symbol
+  const auto header = ReadAt<Elf64_Ehdr>(elf, 0);
+  std::map<uint16_t, std::string> kernel_of;  // by section
+  ForSymbols(elf, [&](std::string_view name, const Elf64_Sym& symbol) {
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || !(symbol.st_other & kEntry)) return;
+    const auto section = ReadAt<Elf64_Shdr>(elf, header.e_shoff + symbol.st_shndx * sizeof(Elf64_Shdr));
+    out->kernels.emplace(name);
+    out->text.emplace(name, std::string(elf + section.sh_offset, section.sh_size));
+    kernel_of.emplace(symbol.st_shndx, name);
+  });
+  ForSymbols(elf, [&](std::string_view name, const Elf64_Sym& symbol) {
+    const auto kernel = kernel_of.find(symbol.st_shndx);
+    if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && kernel != kernel_of.end()) {
+      out->functions[kernel->second].emplace_back(name);
+    }
+  });
+}
+
 // Decompresses by libzstd, which every Debian has. Returns "" if it cannot.
 inline std::string Decompressed(const char* data, uint64_t bytes, uint64_t result_bytes) {
   void* zstd = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -60,7 +84,6 @@ inline std::string Decompressed(const char* data, uint64_t bytes, uint64_t resul
 inline std::vector<DeviceCode> CudaCodeIn(const char* image) {
   constexpr uint32_t kFatBinary = 0xba55ed50;
   constexpr uint16_t kPtx = 1, kMachine = 2;
-  constexpr uint8_t kEntry = 0x10;  // in st_other of a kernel's symbol
   std::vector<DeviceCode> codes;
   EXPECT_EQ(ReadAt<uint32_t>(image, 0), kFatBinary);
   uint64_t at = ReadAt<uint16_t>(image, 6);
@@ -78,9 +101,7 @@ inline std::vector<DeviceCode> CudaCodeIn(const char* image) {
     if (code.empty()) {
       ADD_FAILURE() << "the code for " << out.target << " cannot be decompressed by libzstd.so.1";
     } else if (kind == kMachine) {
-      ForSymbols(code.data(), [&](std::string_view name, const Elf64_Sym& symbol) {
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && (symbol.st_other & kEntry)) out.kernels.emplace(name);
-      });
+      ReadMachineCode(code.data(), &out);
     } else {
       constexpr std::string_view kDeclaration = ".entry ";
       for (size_t found = code.find(kDeclaration); found != std::string::npos; found = code.find(kDeclaration, found)) {
