@@ -10,6 +10,20 @@
 namespace mge::gpu {
 namespace {
 
+// Adds the kernel for `rows` dense rows of n elements: one whose rows fit into the registers of a warp or of a block, or if they
+// do not, or are not dense, the kernel `longer`.
+template <typename Args>
+void AddRows(Recipe& recipe, const std::string& name, const std::string& longer, bool dense, mge_dtype type,
+             const Args& args, std::initializer_list<Operand> operands) {
+  const int64_t bytes = dense ? args.n * static_cast<int64_t>(ElementBytes(type)) : INT64_MAX;
+  constexpr int64_t kRowsOfABlock = kRowThreads / 32;
+  if (bytes <= kWarpRowBytes) {
+    recipe.Add(KernelFor(name + "_warp", type), Rows((args.rows + kRowsOfABlock - 1) / kRowsOfABlock), args, operands);
+  } else {
+    recipe.Add(KernelFor(bytes <= kBlockRowBytes ? name + "_row" : longer, type), Rows(args.rows), args, operands);
+  }
+}
+
 // ---------------------------------------------------------------- softmax
 
 Result Softmax(const Problem& p, Layout layout, Recipe& recipe) {
@@ -20,9 +34,13 @@ Result Softmax(const Problem& p, Layout layout, Recipe& recipe) {
   if (x.elements() == 0) return {};
   Extent e = ExtentOf(x, axis, layout);
   SoftmaxArgs args = {nullptr, nullptr, e.outer * e.inner, e.n, e.inner, n.op() == "LogSoftmax", 0};
-  bool alone = e.n < 64;  // most threads of a block would be idle
-  recipe.Add(KernelFor(alone ? "softmax_thread" : "softmax_block", x.dtype()), alone ? Spread(args.rows) : Rows(args.rows),
-             args, {Operand::In(InputOf(p, 0)), Operand::Out()});
+  const Operand in = Operand::In(InputOf(p, 0)), out = Operand::Out();
+  const bool dense = e.inner == 1;
+  if (e.n < (dense ? 32 : 64)) {  // most threads of a warp or of a block would be idle
+    recipe.Add(KernelFor("softmax_thread", x.dtype()), Spread(args.rows), args, {in, out});
+  } else {
+    AddRows(recipe, "softmax", "softmax_block", dense, x.dtype(), args, {in, out});
+  }
   return {};
 }
 
@@ -52,8 +70,9 @@ Result RowNorm(const Problem& p, Layout layout, Recipe& recipe) {
   }
   if (args.rows == 0 || args.n == 0) return {};
   auto output = [&](int k) { return n.has_output(k) ? Operand::Out(OutputOf(p, k)) : Operand::Null(); };
-  recipe.Add(KernelFor("norm", x.dtype()), Rows(args.rows), args,
-             {Operand::In(InputOf(p, 0)), Optional(p, 1), Optional(p, 2), output(0), output(1), output(2)});
+  const bool dense = args.channels == 0 && args.groups.value == 1 && args.channel_elements.value == 1;
+  AddRows(recipe, "norm", "norm", dense, x.dtype(), args,
+          {Operand::In(InputOf(p, 0)), Optional(p, 1), Optional(p, 2), output(0), output(1), output(2)});
   return {};
 }
 
