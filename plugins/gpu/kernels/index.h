@@ -54,6 +54,21 @@ struct ScatterArgs {
       strides[8];  // ScatterElements: of the indices, of y; ScatterND: bounds and strides of the tuple's indices
   int32_t rank, axis, wide, reduction;  // reduction: ScatterReduction
 };
+// ScatterND of many tuples, which run side by side: kernels find the place of each tuple, then link tuples with one place in their
+// order, and then a thread does one element of the pieces of all linked tuples. Linking compares all pairs of tuples.
+struct ScatterTuplesArgs {
+  const void* indices;
+  const void* updates;
+  void* y;
+  Fault* fault;
+  int64_t* places;  // by tuple: the offset of its piece in y; -1: out of range
+  int32_t* next;    // by tuple: the next one with this place; -1: none
+  int32_t* first;   // by tuple: whether it is the first one with its place
+  int64_t tuples;
+  Divisor piece;  // elements
+  int64_t dims[8], strides[8];
+  int32_t rank, wide, reduction, reserved;
+};
 enum ScatterReduction : int32_t { kScatterNone = 0, kScatterAdd = 1, kScatterMul = 2, kScatterMax = 3, kScatterMin = 4 };
 
 // y (outer, depth, inner) is values[1] where the index (outer, inner) is the depth, else values[0].

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScatterElements and ScatterND. No two threads write to the same element.
+#include "plugins/gpu/kernels/divide.h"
 #include "plugins/gpu/kernels/fault.h"
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/wide.h"
@@ -74,9 +75,56 @@ GPU_DEVICE void ScatterNd(const ScatterArgs& args) {
   }
 }
 
+GPU_DEVICE void FindPlaces(const ScatterTuplesArgs& args) {
+  for (int64_t u = GridThread(); u < args.tuples; u += GridThreads()) {
+    int64_t place = 0;
+    for (int k = 0; k < args.rank && place >= 0; ++k) {
+      const int64_t index = IndexAt(args.indices, args.wide, u * args.rank + k);
+      if (index < -args.dims[k] || index >= args.dims[k]) {
+        Raise(args.fault, Fault::kIndex, index, args.dims[k]);
+        place = -1;
+      } else {
+        place += (index < 0 ? index + args.dims[k] : index) * args.strides[k];
+      }
+    }
+    args.places[u] = place;
+  }
+}
+
+// The threads of a warp read the same places, one after another.
+GPU_DEVICE void LinkPlaces(const ScatterTuplesArgs& args) {
+  for (int64_t u = GridThread(); u < args.tuples; u += GridThreads()) {
+    const int64_t place = args.places[u];
+    bool first = place >= 0;
+    int64_t next = -1;
+    for (int64_t v = 0; v < args.tuples; ++v) {
+      const bool same = args.places[v] == place;
+      if (same && v < u) first = false;
+      if (same && v > u && next < 0) next = v;
+    }
+    args.first[u] = first;
+    args.next[u] = static_cast<int32_t>(next);
+  }
+}
+
+template <typename T>
+GPU_DEVICE void ScatterTuples(const ScatterTuplesArgs& args) {
+  const T* __restrict__ updates = static_cast<const T*>(args.updates);
+  for (int64_t i = GridThread(); i < args.tuples * args.piece.value; i += GridThreads()) {
+    const Division at = Divide(i, args.piece);
+    if (!args.first[at.quotient]) continue;
+    T* y = static_cast<T*>(args.y) + args.places[at.quotient] + at.rest;
+    for (int64_t u = at.quotient; u >= 0; u = args.next[u])
+      Update(y, updates[u * args.piece.value + at.rest], args.reduction);
+  }
+}
+GPU_KERNEL(scatter_places, 256, ScatterTuplesArgs, FindPlaces)
+GPU_KERNEL(scatter_links, 256, ScatterTuplesArgs, LinkPlaces)
+
 #define GPU_SCATTERS(type, T)                                               \
   GPU_KERNEL(scatter_elements_##type, 256, ScatterArgs, ScatterElements<T>) \
-  GPU_KERNEL(scatter_nd_##type, 256, ScatterArgs, ScatterNd<T>)
+  GPU_KERNEL(scatter_nd_##type, 256, ScatterArgs, ScatterNd<T>)             \
+  GPU_KERNEL(scatter_tuples_##type, 256, ScatterTuplesArgs, ScatterTuples<T>)
 
 GPU_SCATTERS(f32, float)
 GPU_SCATTERS(f64, double)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ScatterElements and ScatterND: copies the data, then applies the updates in their order.
+#include <algorithm>
+
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/support/moves.h"
 
@@ -13,6 +15,32 @@ ScatterReduction ReductionOf(const Node& n) {
          : word == "max" ? kScatterMax
          : word == "min" ? kScatterMin
                          : kScatterNone;
+}
+
+// Numbers of tuples that run side by side: fewer keep their order in one thread without the work of linking them, and more
+// would be too many pairs.
+constexpr int64_t kMinLinked = 64, kMaxLinked = int64_t{1} << 18;
+
+void AddLinked(Recipe& recipe, const Problem& p, mge_dtype type, const ScatterArgs& of) {
+  ScatterTuplesArgs args = {};
+  args.tuples = of.along;
+  args.piece = of.lines;
+  std::ranges::copy(of.dims, args.dims);
+  std::ranges::copy(of.strides, args.strides);
+  args.rank = of.rank;
+  args.wide = of.wide;
+  args.reduction = of.reduction;
+  const int64_t next_at = of.along * static_cast<int64_t>(sizeof(int64_t)),
+                first_at = next_at + of.along * static_cast<int64_t>(sizeof(int32_t));
+  recipe.SetWorkspace(static_cast<uint64_t>(first_at) + static_cast<uint64_t>(of.along) * sizeof(int32_t));
+  const auto add = [&](const std::string& kernel, int64_t threads) {
+    recipe.Add(kernel, Spread(threads), args,
+               {Operand::In(InputOf(p, 1)), Operand::In(InputOf(p, 2)), Operand::Out(), Operand::Faults(), Operand::Work(),
+                Operand::Work(next_at), Operand::Work(first_at)});
+  };
+  add("scatter_places", of.along);
+  add("scatter_links", of.along);
+  add(KernelFor("scatter_tuples", type), of.along * of.lines);
 }
 
 Result Build(const Problem& p, Recipe& recipe) {
@@ -57,6 +85,7 @@ Result Build(const Problem& p, Recipe& recipe) {
   if (static_cast<uint64_t>(args.lines * args.along) != updates.elements()) return Refusal("updates of another size");
   recipe.AddCopy(Operand::Out(), Operand::In(InputOf(p, 0)), x.bytes());
   if (updates.elements() && x.elements()) {
+    if (tuples && args.along >= kMinLinked && args.along <= kMaxLinked) return AddLinked(recipe, p, type, args), Result();
     recipe.Add(KernelFor(tuples ? "scatter_nd" : "scatter_elements", type), Spread(args.lines), args,
                {Operand::In(InputOf(p, 1)), Operand::In(InputOf(p, 2)), Operand::Out(), Operand::Faults()});
   }
@@ -70,6 +99,7 @@ struct ScatterRow {
     if (Result r = Build(p, recipe); !r.ok()) return offers.Refuse(r.text());
     offers.Add({.id = "gpu.scatter",
                 .attributes = kLaunched | MGE_KERNEL_DETERMINISTIC,
+                .workspace = recipe.workspace(),
                 .cost_us = GpuUs(p, BytesOf(p), 0, recipe.launches()),
                 .in_place = {{0, static_cast<uint32_t>(InputOf(p, 0))}}});
   }

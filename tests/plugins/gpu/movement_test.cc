@@ -36,5 +36,31 @@ TEST(Movement, ResizesCubic) {
   }
 }
 
+// Tuples with one place are updated in their order, also where they run side by side.
+TEST(Movement, ScattersManyTuplesInTheirOrder) {
+  std::vector<double> rows, pairs;
+  for (int i = 0; i < 200; ++i) rows.push_back(i * 7 % 11 - 5);
+  for (int i = 0; i < 100; ++i) pairs.push_back(i * i % 5), pairs.push_back(i % 3 - 3);
+  for (const char* reduction : {"none", "add", "mul", "max", "min"}) {
+    const Attributes a = With({{"reduction", std::string(reduction)}});
+    for (DType t : {DType::kF32, DType::kF16, DType::kI64}) {
+      UnderTest().Check(
+          OneNode("ScatterND", {Random(t, {11, 6}), Fill(DType::kI64, {200, 1}, rows), Random(t, {200, 6})}, a), Exactly);
+      UnderTest().Check(
+          OneNode("ScatterND", {Random(t, {5, 3}), Fill(DType::kI64, {4, 25, 2}, pairs), Random(t, {4, 25})}, a), Exactly);
+    }
+  }
+}
+
+TEST(Movement, AnIndexOfOneOfManyTuplesOutsideIsNamed) {
+  std::vector<double> rows(100, 1);
+  rows[70] = -12;
+  std::vector<Tensor> never = {Random(DType::kF32, {11, 6})};
+  auto outcome = UnderTest().Check(
+      OneNode("ScatterND", {Random(DType::kF32, {11, 6}), Fill(DType::kI64, {100, 1}, rows), Random(DType::kF32, {100, 6})}),
+      Exactly, &never);
+  EXPECT_THAT(outcome.errors, ::testing::Contains("scatter_places: index -12 is outside of [-11, 11)"));
+}
+
 }  // namespace
 }  // namespace mge::testing

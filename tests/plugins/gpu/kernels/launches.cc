@@ -374,6 +374,24 @@ void Scatters(Memory& m, const Check& check) {
   nd.strides[0] = 100;
   check("by tuples", LaunchOf("scatter_nd_f32", nd, 64, 2));
 
+  ScatterTuplesArgs tuples = {};
+  tuples.indices = nd.indices;
+  tuples.updates = nd.updates;
+  tuples.y = m.Floats(5 * 100);
+  tuples.fault = &m.fault;
+  tuples.places = m.Longs(8);
+  tuples.next = reinterpret_cast<int32_t*>(m.Floats(8));
+  tuples.first = reinterpret_cast<int32_t*>(m.Floats(8));
+  tuples.tuples = 8;
+  tuples.piece = 100;
+  tuples.dims[0] = 5;
+  tuples.strides[0] = 100;
+  tuples.rank = tuples.wide = 1;
+  tuples.reduction = kScatterAdd;
+  check("places of tuples", LaunchOf("scatter_places", tuples, 64, 1));
+  check("links of tuples", LaunchOf("scatter_links", tuples, 64, 1));
+  check("tuples side by side", LaunchOf("scatter_tuples_f32", tuples, 64, 2));
+
   elements.indices = m.Longs(8 * 100, [](size_t i) { return static_cast<int64_t>(i / 100 % 5); });
   elements.updates = m.Floats(8 * 100);
   elements.y = m.Floats(5 * 100);
