@@ -77,12 +77,11 @@ absl::StatusOr<std::unique_ptr<InstanceQueues>> InstanceQueues::Create(const Pla
   const std::vector<size_t> permits = SharedPermits(plan);
   for (size_t i = 0; i < permits.size(); ++i) out->queues_[i].permit = permits[i];
   for (const Segment& s : plan.segments) {
-    Record& record = out->records_.emplace_back();
+    Records& records = out->records_.emplace_back();
     if (plan.red_zones || s.queue == kCallingThread || !CanCapture(s, *s.device->queue_api())) continue;
-    record.state = Record::State::kNew;
-    record.updates = s.device->queue_api()->capture_update != nullptr;
-    record.bases.resize(s.bases.size());
-    record.latest.resize(s.bases.size());
+    records.state = Records::State::kNew;
+    records.updates = s.device->queue_api()->capture_update != nullptr;
+    records.latest.resize(s.bases.size());
   }
   return out;
 }
@@ -102,7 +101,7 @@ InstanceQueues::~InstanceQueues() {
     if (q.queue) q.api->destroy(q.queue);
   }
   // after the queues, which may have been replaying a record
-  for (size_t i = 0; i < records_.size(); ++i) DestroyRecord(plan_.segments[i], records_[i]);
+  for (size_t i = 0; i < records_.size(); ++i) DestroyRecords(plan_.segments[i], records_[i]);
   for (Queue& q : queues_) {  // after all queues, which may wait for fences of others
     for (mge_fence* fence : {q.fence, q.steps}) {
       if (fence) q.api->fence_destroy(fence);
@@ -196,60 +195,73 @@ absl::Status InstanceQueues::FinishStep(const Step& step, Queue& q, const RunSta
   return AddWhere(StatusOfKernel(code, error), place());
 }
 
-void InstanceQueues::DestroyRecord(const Segment& segment, Record& record) {
+void InstanceQueues::DestroyRecords(const Segment& segment, Records& records) {
   const Device* device = segment.device;
-  if (!record.record) return;
-  device->queue_api()->record_destroy(device->handle(), std::exchange(record.record, nullptr));
+  for (const Record& r : records.kept) device->queue_api()->record_destroy(device->handle(), r.record);
+  records.kept.clear();
 }
 
 void InstanceQueues::DropRecords() {
   for (size_t i = 0; i < records_.size(); ++i) {
-    if (records_[i].state != Record::State::kRecorded) continue;
-    DestroyRecord(plan_.segments[i], records_[i]);
-    records_[i].state = Record::State::kWarm;
+    if (records_[i].state != Records::State::kRecorded) continue;
+    DestroyRecords(plan_.segments[i], records_[i]);
+    records_[i].state = Records::State::kWarm;
   }
 }
 
 // Ignores errors: the caller then enqueues the steps one by one, which reports the error with its reason.
-bool InstanceQueues::Capture(const Segment& segment, Record& record, const mge_run& run, bool update) {
+InstanceQueues::Record* InstanceQueues::Capture(const Segment& segment, Records& records, const mge_run& run) {
   const Queue& q = queues_[static_cast<size_t>(segment.queue)];
-  record.state = Record::State::kNever;
-  if (!update) DestroyRecord(segment, record);
+  std::vector<Record>& kept = records.kept;
+  const bool full = kept.size() == kMaxRecords, update = full && records.updates;
+  auto oldest = std::ranges::min_element(kept, {}, &Record::used);
+  if (full && !update) {
+    segment.device->queue_api()->record_destroy(segment.device->handle(), oldest->record);
+    kept.erase(oldest);
+  }
   mge_error ignored;
-  if (CallBackend(ignored, [&](mge_error* e) { return q.api->capture_begin(q.queue, e); }) != MGE_OK) return false;
-  const bool ran = RunSteps(segment, run).ok();
-  const mge_code ended = CallBackend(ignored, [&](mge_error* e) {
-    return update ? q.api->capture_update(q.queue, record.record, e) : q.api->capture_end(q.queue, &record.record, e);
-  });
+  void* created = nullptr;
+  bool ran = false;
+  mge_code ended = CallBackend(ignored, [&](mge_error* e) { return q.api->capture_begin(q.queue, e); });
+  if (ended == MGE_OK) {
+    ran = RunSteps(segment, run).ok();
+    ended = CallBackend(ignored, [&](mge_error* e) {
+      return update ? q.api->capture_update(q.queue, oldest->record, e) : q.api->capture_end(q.queue, &created, e);
+    });
+  }
   if (ran && update && ended == MGE_UNIMPLEMENTED) {
-    record.updates = false;
-    record.state = Record::State::kRecorded;  // of the memory of an earlier run
-    return false;
+    records.updates = false;
+    return nullptr;
   }
-  if (ran && ended == MGE_OK && record.record) {
-    record.state = Record::State::kRecorded;
-    record.bases = record.latest;
-    return true;
+  if (ran && ended == MGE_OK && (update || created)) {
+    records.state = Records::State::kRecorded;
+    Record& r = update ? *oldest : kept.emplace_back(Record{created});
+    r.bases = records.latest;
+    return &r;
   }
-  DestroyRecord(segment, record);
-  return false;
+  if (created) segment.device->queue_api()->record_destroy(segment.device->handle(), created);
+  DestroyRecords(segment, records);
+  records.state = Records::State::kNever;
+  return nullptr;
 }
 
-bool InstanceQueues::CanReplay(const Segment& segment, Record& record, const mge_run& run) {
-  if (record.state == Record::State::kNever) return false;
-  bool same = true;  // as in the record, and as in the latest run
-  bool stays = record.state != Record::State::kNew;
+InstanceQueues::Record* InstanceQueues::ToReplay(const Segment& segment, Records& records, const mge_run& run) {
+  if (records.state == Records::State::kNever) return nullptr;
+  ++records.runs;
+  bool stays = records.state != Records::State::kNew;  // as in the latest run
   for (size_t i = 0; i < segment.bases.size(); ++i) {
     void* const base = run.bases[segment.bases[i]];
-    same &= record.bases[i] == base;
-    stays &= record.latest[i] == base;
-    record.latest[i] = base;
+    stays &= records.latest[i] == base;
+    records.latest[i] = base;
   }
-  switch (record.state) {
-    case Record::State::kNew: record.state = Record::State::kWarm; return false;
-    case Record::State::kWarm: return (stays || record.updates) && Capture(segment, record, run, /*update=*/false);
-    default: return same || ((stays || record.updates) && Capture(segment, record, run, record.updates));
+  if (records.state == Records::State::kNew) {
+    records.state = Records::State::kWarm;
+    return nullptr;
   }
+  const auto same = std::ranges::find(records.kept, records.latest, &Record::bases);
+  Record* r = same != records.kept.end() ? &*same : stays || records.updates ? Capture(segment, records, run) : nullptr;
+  if (r) r->used = records.runs;
+  return r;
 }
 
 absl::Status InstanceQueues::AcquirePermit(const Queue& q, const RunState& control) {
@@ -298,7 +310,7 @@ absl::Status InstanceQueues::WaitForQueue(Queue& q, const RunState& control) {
 absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const RunState& control, StepChecks* checks) {
   const Segment& segment = plan_.segments[index];
   Queue& q = queues_[static_cast<size_t>(segment.queue)];
-  Record& record = records_[index];
+  Records& records = records_[index];
   MGE_RETURN_IF_ERROR(AcquirePermit(q, control));
   mge_error error;
   for (const FencePoint& point : segment.waits) {
@@ -310,8 +322,8 @@ absl::Status InstanceQueues::Enqueue(size_t index, const mge_run& run, const Run
   const bool watched = checks || control.observer;
   if (watched) {
     MGE_RETURN_IF_ERROR(RunWatched(segment, run, control, checks));
-  } else if (CanReplay(segment, record, run)) {
-    mge_code code = q.api->replay(q.queue, record.record, &error);
+  } else if (const Record* r = ToReplay(segment, records, run)) {
+    mge_code code = q.api->replay(q.queue, r->record, &error);
     if (code != MGE_OK) {
       return AddWhere(StatusOfKernel(code, error),
                       StepsPlace(plan_, segment.first_step, segment.first_step + segment.step_count - 1));

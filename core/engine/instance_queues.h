@@ -9,8 +9,9 @@
 //   - A signal is enqueued before any wait for it, on a queue or on the host: Queue::signalled counts them.
 //   - The first run of a segment enqueues its steps, which lets kernels allocate and load what they need. The second run
 //     captures them, if they are capture-safe. Later runs replay the record. If the caller's memory for inputs or outputs
-//     has moved, the steps are captured again and update the record. A backend that cannot update gets a new record once
-//     two runs have used the same memory. If capturing fails, the segment is never captured again.
+//     has moved, the steps are captured again; a segment keeps the records of the last kMaxRecords memories, and then
+//     updates the oldest one. A backend that cannot update gets a new record once two runs have used the same memory. If
+//     capturing fails, the segment is never captured again.
 //   - Devices need not pass a failure on: work behind a failed fence may run. So the calling thread waits for every queue on
 //     which a result depends (Segment::host_waits), and each run ends with a wait for all queues. FailureOf() finds the
 //     first signal in the plan's order that failed. The steps since the signal before it are the place in the error.
@@ -87,13 +88,20 @@ class InstanceQueues {
     uint64_t step_count = 0;
     mge_stamp* stamps[2] = {};  // taken before and after an observed step; created at the first one
   };
-  // The record of a segment. kNew: not run yet. kWarm: has run, to be captured. kNever: cannot be captured.
+  // The steps of a segment, captured with the memory of some runs. Callers often take turns with a few inputs and outputs.
+  static constexpr size_t kMaxRecords = 4;
   struct Record {
-    enum class State { kNew, kWarm, kRecorded, kNever } state = State::kNever;
     void* record = nullptr;
-    bool updates = false;            // the backend may update the record
-    std::vector<void*> bases = {};   // addresses of Segment::bases in the record
-    std::vector<void*> latest = {};  // the same in the latest run
+    std::vector<void*> bases = {};  // addresses of Segment::bases in the record
+    uint64_t used = 0;              // number of the segment's run that used it last
+  };
+  // The records of a segment. kNew: not run yet. kWarm: has run, to be captured. kNever: cannot be captured.
+  struct Records {
+    enum class State { kNew, kWarm, kRecorded, kNever } state = State::kNever;
+    bool updates = false;            // the backend may update a record
+    std::vector<void*> latest = {};  // addresses of Segment::bases in the latest run
+    std::vector<Record> kept = {};   // at most kMaxRecords
+    uint64_t runs = 0;
   };
 
   InstanceQueues(const Plan& plan, QueueLimits& limits) : plan_(plan), limits_(limits) {}
@@ -115,11 +123,12 @@ class InstanceQueues {
   // Waits until the step that was enqueued last has ended.
   absl::Status FinishStep(const Step& step, Queue& queue, const RunState& control);
   static absl::Status MakeFence(const Queue& queue, mge_fence** fence);
-  // Returns true if the record can be replayed in this run. Captures the steps if that is due.
-  bool CanReplay(const Segment& segment, Record& record, const mge_run& run);
-  // Captures the steps of a segment: updates its record, or creates one. Returns false if that failed.
-  bool Capture(const Segment& segment, Record& record, const mge_run& run, bool update);
-  void DestroyRecord(const Segment& segment, Record& record);
+  // Returns the record to replay in this run, or nullptr if there is none. Captures the steps if that is due.
+  Record* ToReplay(const Segment& segment, Records& records, const mge_run& run);
+  // Captures the steps of a segment: creates a record, or updates or replaces the one that was not used for the longest time.
+  // Returns nullptr if that failed.
+  Record* Capture(const Segment& segment, Records& records, const mge_run& run);
+  void DestroyRecords(const Segment& segment, Records& records);
   absl::Status CreateQueue(Queue& queue, int32_t kind);
   // The steps between two signals of a queue, with the state of the fence at the second signal.
   struct Stretch {
@@ -135,7 +144,7 @@ class InstanceQueues {
   const Plan& plan_;
   QueueLimits& limits_;
   std::vector<Queue> queues_;
-  std::vector<Record> records_;  // one per segment
+  std::vector<Records> records_;  // one per segment
   uint64_t replays_ = 0;
 };
 

@@ -88,17 +88,25 @@ class Capture : public Queues {
   char seed_ = 0;
 };
 
-TEST_F(Capture, UpdatesTheRecordIfTheMemoryOfTheCallerHasMoved) {
+TEST_F(Capture, ReplaysARecordForEachMemoryOfTheCaller) {
+  Prepare("async0");
+  for (auto [from, to] : {std::pair(0, 3), {0, 3}, {1, 3}, {1, 3}}) Run(from, to);
+  EXPECT_EQ(control_->captures, 2);
+  EXPECT_EQ(control_->records, 2);
+  for (int round = 0; round < 3; ++round) {
+    Run(0, 3);
+    Run(1, 3);
+  }
+  EXPECT_EQ(control_->captures, 2);
+  EXPECT_EQ(queues_->replays(), 8u);
+}
+
+TEST_F(Capture, UpdatesTheOldestRecordOnceThereAreFour) {
   Prepare("virtual0");
   Run(0, 3);
   EXPECT_EQ(queues_->replays(), 0u);
-  Run(0, 3);
-  EXPECT_EQ(queues_->replays(), 1u);
-  Run(1, 3);
-  Run(1, 4);
-  Run(0, 4);
-  Run(0, 4);
-  EXPECT_EQ(queues_->replays(), 5u);
+  for (auto [from, to] : {std::pair(0, 3), {1, 3}, {1, 4}, {0, 4}, {3, 4}, {4, 3}, {3, 0}, {0, 3}}) Run(from, to);
+  EXPECT_EQ(queues_->replays(), 8u);
 }
 
 TEST_F(Capture, WaitsUntilTheMemoryStaysIfTheBackendCannotUpdateRecords) {
@@ -110,11 +118,15 @@ TEST_F(Capture, WaitsUntilTheMemoryStaysIfTheBackendCannotUpdateRecords) {
   Run(0, 3);  // as in the record
   EXPECT_EQ(control_->captures, 1);
   EXPECT_EQ(queues_->replays(), 2u);
-  Run(1, 4);
-  Run(1, 4);
-  EXPECT_EQ(control_->captures, 2);
-  EXPECT_EQ(control_->records, 1);
-  EXPECT_EQ(queues_->replays(), 3u);
+  for (auto [from, to] : {std::pair(1, 4), {1, 3}, {0, 4}, {4, 3}, {3, 4}}) {
+    Run(from, to);
+    Run(from, to);
+  }
+  EXPECT_EQ(control_->captures, 6);
+  EXPECT_EQ(control_->records, 4);  // the oldest ones were destroyed
+  EXPECT_EQ(queues_->replays(), 7u);
+  Run(0, 3);  // its record was one of them
+  EXPECT_EQ(queues_->replays(), 7u);
 }
 
 }  // namespace
