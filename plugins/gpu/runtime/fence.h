@@ -2,6 +2,7 @@
 // A fence: one event of the driver for each value that was signalled and is not known to be reached.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -61,7 +62,8 @@ class Fence {
   std::vector<SignalOf> signals_{8};
   size_t first_ = 0, count_ = 0;
   uint64_t announced_ = 0, reached_ = 0;
-  Fault fault_ = {};  // the outcome of the values from faulted_from_ on
+  std::atomic<int64_t> last_wait_ns_ = 0;  // of a thread of the host that waited to the end
+  Fault fault_ = {};                       // the outcome of the values from faulted_from_ on
   uint64_t faulted_from_ = 0;
   Result failure_;  // of collective operations: the outcome of the values from failed_from_ on
   uint64_t failed_from_ = 0;
