@@ -26,6 +26,8 @@
 #include <hip/hip_runtime.h>
 #if defined(__AMDGCN_WAVEFRONT_SIZE)
 #define GPU_WARP __AMDGCN_WAVEFRONT_SIZE
+#elif defined(__HIP_DEVICE_COMPILE__)
+#error "the compiler does not define __AMDGCN_WAVEFRONT_SIZE, without which reductions would be wrong"
 #else
 #define GPU_WARP 64  // the compilation for the host
 #endif

@@ -107,7 +107,7 @@ GPU_DEVICE void BatchNorm(const BatchNormArgs& args) {
   using C = Compute<T>;
   const T* x = static_cast<const T*>(args.x);
   T* y = static_cast<T*>(args.y);  // may be x
-  for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
+  GPU_ROLLED for (int64_t i = GridThread(); i < args.n; i += GridThreads()) {
     const int64_t c = Divide(Divide(i, args.inner).quotient, args.channels).rest;
     const C variance = Widen(static_cast<const T*>(args.variance)[c]), mean = Widen(static_cast<const T*>(args.mean)[c]);
     const C factor = Widen(static_cast<const T*>(args.scale)[c]) / sqrt(variance + static_cast<C>(args.epsilon));
