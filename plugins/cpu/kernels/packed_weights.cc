@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "mge/plugin/problems/n_bits_product.hpp"
 #include "support/gemm.h"
 #include "support/kernel.h"
 #include "support/work.h"
@@ -17,7 +18,7 @@
 namespace mge::cpu {
 namespace {
 
-enum Operand : int { kA, kB, kScales, kZeros, kGroups, kBias };
+using enum NBitsProduct::Input;
 
 constexpr int64_t kManyRows = 8;
 constexpr uint64_t kMaxPanelChunks = 16;  // each has a panel in the workspace
@@ -115,46 +116,20 @@ mge_code LaunchManyRows(const Args& s, const mge_run* run) {
   return MGE_OK;
 }
 
-// The sizes of a node.
-struct Sizes {
-  int64_t rows = 0, k = 0, n = 0, blocks = 0, block = 0;
-  int bits = 4;
-  mge_dtype type = MGE_DTYPE_F32;  // of rows, scales and the result
-
-  bool is_half() const { return IsHalf(type); }
-};
+using Sizes = NBitsProduct;
+bool HasHalves(const Sizes& s) { return IsHalf(s.type); }
 
 // Reads the sizes. Returns the reason if the node is not supported.
 std::string ReadSizes(const Node& node, Sizes* out) {
-  Sizes s = {
-      .k = node.Int("K"), .n = node.Int("N"), .block = node.Int("block_size"), .bits = static_cast<int>(node.Int("bits"))};
-  if (s.bits != 2 && s.bits != 4 && s.bits != 8) return "the weights have another number of bits than 2, 4 or 8";
+  Sizes s;
+  if (std::string why = ReadNBitsProduct(node, &s); !why.empty()) return why;
   if (s.block < 16 || !std::has_single_bit(static_cast<uint64_t>(s.block)))
     return "the block is not a power of two from 16 on";
-  if (s.k <= 0 || s.n <= 0 || node.Int("weight_prepacked") != 0) return "the weights are in another form";
-  if (node.has_input(kGroups)) return "g_idx is present";
-  const Value a = node.input(kA);
-  s.type = a.dtype();
-  if ((s.type != MGE_DTYPE_F32 && !s.is_half()) || node.input(kScales).dtype() != s.type) return "the type is not supported";
+  if (s.type != MGE_DTYPE_F32 && !HasHalves(s)) return "the type is not supported";
   for (int i : {kScales, kZeros, kBias}) {
-    if (s.is_half() && node.has_input(i) && !node.input(i).is_constant()) return "16-bit scales are not constant";
+    if (HasHalves(s) && node.has_input(i) && !node.input(i).is_constant()) return "16-bit scales are not constant";
   }
-  if (a.rank() < 1 || a.dim(-1) != s.k) return "A does not have K columns";
-  s.blocks = (s.k - 1) / s.block + 1;
-  s.rows = static_cast<int64_t>(a.elements()) / s.k;
-  const auto scales = static_cast<uint64_t>(s.n * s.blocks);
-  if (node.input(kB).elements() != scales * static_cast<uint64_t>(s.block / 8 * s.bits) ||
-      node.input(kScales).elements() != scales) {
-    return "B and scales do not fit";
-  }
-  if (node.has_input(kBias) && node.input(kBias).elements() != static_cast<uint64_t>(s.n)) return "the bias is broadcast";
-  if (node.has_input(kZeros)) {
-    const Value z = node.input(kZeros);
-    if (z.dtype() == MGE_DTYPE_U8 && !z.is_constant()) return "packed zero points are not constant";
-    const uint64_t bytes = static_cast<uint64_t>(s.n * ((s.blocks * s.bits + 7) / 8));
-    if (z.elements() != (z.dtype() == MGE_DTYPE_U8 ? bytes : scales)) return "zero_points do not fit";
-    if (z.dtype() != MGE_DTYPE_U8 && z.dtype() != s.type) return "zero_points have another type";
-  }
+  if (s.zeros == Sizes::Zeros::kPacked && !node.input(kZeros).is_constant()) return "packed zero points are not constant";
   *out = s;
   return {};
 }
@@ -162,14 +137,14 @@ std::string ReadSizes(const Node& node, Sizes* out) {
 // Returns a zero point of column n from packed ones.
 float ZeroAt(const uint8_t* bytes, const Sizes& s, int64_t n, int64_t block) {
   const int64_t bit = block * s.bits;
-  const uint8_t byte = bytes[n * ((s.blocks * s.bits + 7) / 8) + bit / 8];
+  const uint8_t byte = bytes[n * s.zero_bytes() + bit / 8];
   return static_cast<float>(byte >> (bit % 8) & ((1 << s.bits) - 1));
 }
 
 // Adds the parts of the workspace for 16-bit floats to `bytes`. `widens`: the rows are among them.
 HalfArgs HalfOf(const Sizes& s, bool widens, Isa isa, uint64_t* bytes) {
   HalfArgs half = {s.type, &Gemm(isa), 0, 0, s.k, s.n, {}, {}, {}};
-  if (!s.is_half()) return half;
+  if (!HasHalves(s)) return half;
   const auto add = [&](int64_t floats) {
     *bytes = (*bytes + 63) / 64 * 64 + static_cast<uint64_t>(floats) * sizeof(float);
     return *bytes - static_cast<uint64_t>(floats) * sizeof(float);
@@ -241,7 +216,7 @@ class PackedKernel : public Kernel {
   uint64_t prepack_bytes(int input) const override {
     const auto numbers = static_cast<uint64_t>(sizes_.n * sizes_.blocks) * sizeof(float);
     if (packs_zeros_ && input == operands_[kZeros]) return numbers;
-    if (!sizes_.is_half()) return 0;
+    if (!HasHalves(sizes_)) return 0;
     if (input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros])) return numbers;
     return args_.has_bias && input == operands_[kBias] ? static_cast<uint64_t>(sizes_.n) * sizeof(float) : 0;
   }
@@ -370,7 +345,7 @@ class Int8WeightsKernel : public Kernel {
     const auto numbers = static_cast<uint64_t>(panels() * lanes() * sizes_.blocks) * sizeof(float);
     if (input == operands_[kB]) return static_cast<uint64_t>(panels() * lanes() * words()) * sizeof(uint32_t);
     if (input == operands_[kScales] || (args_.has_zeros && input == operands_[kZeros])) return numbers;
-    const bool bias = sizes_.is_half() && args_.has_bias && input == operands_[kBias];
+    const bool bias = HasHalves(sizes_) && args_.has_bias && input == operands_[kBias];
     return bias ? static_cast<uint64_t>(sizes_.n) * sizeof(float) : 0;
   }
   Result Prepack(int input, const void* source, void* destination) override {

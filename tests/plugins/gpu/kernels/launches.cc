@@ -10,6 +10,7 @@
 #include "plugins/gpu/kernels/index.h"
 #include "plugins/gpu/kernels/matmul.h"
 #include "plugins/gpu/kernels/norm.h"
+#include "plugins/gpu/kernels/packed_weights.h"
 #include "plugins/gpu/kernels/random.h"
 #include "plugins/gpu/kernels/recurrent.h"
 #include "plugins/gpu/kernels/reduce.h"
@@ -249,18 +250,6 @@ void Norms(Memory& m, const Check& check) {
     check("softmax of a block", LaunchOf("softmax_block_f32", SoftmaxArgs{x, y, 6, 300, 1, 0, 0}, 128, 3));
     NormArgs norm = {x, m.Floats(300), m.Floats(300), y, m.Floats(6), m.Floats(6), 6, 300, 1, 300, 1, 1e-5, 1, 0, 0};
     check("norm", LaunchOf("norm_f32", norm, 128, 3));
-    for (int64_t n : {300, 301}) {  // whole packs, and single elements
-      const auto count = static_cast<size_t>(6 * n);
-      float* rows = m.Floats(count);
-      const SoftmaxArgs softmax = {rows, onto(rows, count), 6, n, 1, 0, 0};
-      check("softmax of a warp", LaunchOf("softmax_warp_f32", softmax, kRowThreads, 1));
-      check("softmax of a row", LaunchOf("softmax_row_f32", softmax, kRowThreads, 3));
-      const auto size = static_cast<size_t>(n);
-      const NormArgs of_row = {
-          rows, m.Floats(size), m.Floats(size), onto(rows, count), m.Floats(6), m.Floats(6), 6, n, 1, 0, 1, 1e-5, 1, 0, 0};
-      check("norm of a warp", LaunchOf("norm_warp_f32", of_row, kRowThreads, 1));
-      check("norm of a row", LaunchOf("norm_row_f32", of_row, kRowThreads, 3));
-    }
     x = m.Floats(90 * 7);
     y = onto(x, 90 * 7);
     check("softmax of a thread", LaunchOf("softmax_thread_f32", SoftmaxArgs{x, y, 90, 7, 9, 1, 0}, 64, 2));
@@ -269,6 +258,36 @@ void Norms(Memory& m, const Check& check) {
     check("batch norm", LaunchOf("batch_norm_f32", batch, 64, 3));
   }
   check("lrn", LaunchOf("lrn_f32", LrnArgs{m.Floats(400), m.Floats(400), 400, 5, 8, 3, 1, 0.75, 1}, 64, 3));
+}
+
+void Rows(Memory& m, const Check& check) {
+  for (bool in_place : {false, true}) {
+    for (int64_t n : {300, 301}) {  // whole packs, and single elements
+      const auto count = static_cast<size_t>(6 * n);
+      float* rows = m.Floats(count);
+      const SoftmaxArgs softmax = {rows, in_place ? rows : m.Floats(count), 6, n, 1, 0, 0};
+      check("softmax of a warp", LaunchOf("softmax_warp_f32", softmax, kRowThreads, 1));
+      check("softmax of a row", LaunchOf("softmax_row_f32", softmax, kRowThreads, 3));
+      const auto size = static_cast<size_t>(n);
+      const NormArgs of_row = {rows,
+                               m.Floats(size),
+                               m.Floats(size),
+                               in_place ? rows : m.Floats(count),
+                               m.Floats(6),
+                               m.Floats(6),
+                               6,
+                               n,
+                               1,
+                               0,
+                               1,
+                               1e-5,
+                               1,
+                               0,
+                               0};
+      check("norm of a warp", LaunchOf("norm_warp_f32", of_row, kRowThreads, 1));
+      check("norm of a row", LaunchOf("norm_row_f32", of_row, kRowThreads, 3));
+    }
+  }
 }
 
 void Recurrences(Memory& m, const Check& check) {
@@ -406,6 +425,29 @@ void Scatters(Memory& m, const Check& check) {
   check("along an axis", LaunchOf("scatter_elements_f32", elements, 64, 2));
 }
 
+void PackedProducts(Memory& m, const Check& check) {
+  PackedWeightsArgs args = {};
+  args.m = 5;
+  args.n = 7;
+  args.k = 60;
+  args.blocks = 2;
+  args.block = 32;
+  args.word_block = 4;
+  args.column_bytes = 32;
+  args.zero_bytes = 1;
+  args.bits = 4;
+  args.packed_zeros = 1;
+  args.a = m.Floats(5 * 60);
+  args.b = reinterpret_cast<const uint8_t*>(m.Floats(7 * 8));
+  args.scales = m.Floats(7 * 2);
+  args.zeros = m.Floats(2);
+  args.bias = m.Floats(7);
+  args.y = m.Floats(5 * 7);
+  check("few rows", LaunchOf("packed_product4_f32", args, 256, 2));
+  args.y = m.Floats(7 * 60);
+  check("as numbers", LaunchOf("unpack_weights_f32", args, 64, 2));
+}
+
 void Draws(Memory& m, const Check& check) {
   auto* state = reinterpret_cast<const RandomState*>(m.Longs(sizeof(RandomState) / sizeof(int64_t)));
   check("uniform", LaunchOf("random_uniform_f32", RandomArgs{state, m.Floats(333), 333, -1, 2}, 64, 2));
@@ -441,6 +483,7 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"matmul", Products},
                                  {"matmul_mma", MatrixUnits},
                                  {"norm", Norms},
+                                 {"packed_weights", PackedProducts},
                                  {"pool", Pools},
                                  {"pool_gradient", GradientsOfPools},
                                  {"quantize", Quantizations},
@@ -448,6 +491,7 @@ constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"recurrent", Recurrences},
                                  {"reduce", Reductions},
                                  {"resize", Resizes},
+                                 {"rows", Rows},
                                  {"scan", Scans},
                                  {"scatter", Scatters},
                                  {"unary", Unaries}};
