@@ -34,6 +34,7 @@ struct AttentionArgs {
   const void* v;
   const void* mask;
   void* y;
+  float* work;  // attention by parts: the parts of each query
   int64_t queries, keys, batch;
   int32_t head_size, value_size;
   int64_t q_row, q_column, k_row, k_column, v_row, v_column, mask_row, mask_column, y_row, y_column;
@@ -42,6 +43,12 @@ struct AttentionArgs {
   float scale, fill;
   MaskKind mask_kind;
   CausalMask causal;
+  int64_t parts;  // attention by parts: their number
 };
+
+// Attention of few queries by parts of kPartKeys keys, whose number depends on the keys only, so that a query has the same bits
+// in any batch.
+inline constexpr int64_t kPartKeys = 256;
+inline constexpr int kPartThreads = 128;
 
 }  // namespace mge::gpu

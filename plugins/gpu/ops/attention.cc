@@ -11,7 +11,8 @@
 namespace mge::gpu {
 namespace {
 
-enum Kind : uint32_t { kPlain = 0, kMatrixUnits = 1 };
+enum Kind : uint32_t { kPlain = 0, kMatrixUnits = 1, kParts = 2 };
+constexpr int64_t kFewQueries = 8;             // are computed over parts of the keys
 constexpr int32_t kMaxHeadSizeOfFloats = 128;  // of the kernels for matrix units
 
 // Returns the number of blocks, which compute `queries` queries each.
@@ -40,6 +41,11 @@ double ApartUs(const Problem& p, const Attention& a, double operations) {
   return us;
 }
 
+int64_t PartsOfKeys(const AttentionArgs& args) { return (args.keys + kPartKeys - 1) / kPartKeys; }
+uint64_t PartBytes(const AttentionArgs& args) {
+  return static_cast<uint64_t>(args.batch * args.queries * PartsOfKeys(args) * (2 + args.value_size)) * sizeof(float);
+}
+
 struct AttentionRow {
   static void Offer(const Problem& p, Offers& offers) {
     Attention found;
@@ -57,6 +63,14 @@ struct AttentionRow {
       return offers.Refuse("the products of a library are faster, because attention has no kernel for matrix units here");
     }
     offers.Add({.id = "gpu.attention", .attributes = kExact, .cost_us = plain_us, .variant = kPlain});
+    if (a.queries <= kFewQueries && a.keys > kPartKeys) {
+      offers.Add({.id = "gpu.attention.parts",
+                  .rank = -2,
+                  .attributes = kExact,
+                  .workspace = PartBytes(a),
+                  .cost_us = GpuUs(p, BytesOf(p) + 2.0 * static_cast<double>(PartBytes(a)), whole, 2),
+                  .variant = kParts});
+    }
     if (!units) return;
     const double units_operations = operations + products * a.head_size * static_cast<double>(PartsOf(a) - 1);
     offers.Add({.id = found.type == MGE_DTYPE_F32 ? "gpu.attention.tf32" : "gpu.attention.mma",
@@ -85,10 +99,23 @@ struct AttentionRow {
     const auto in = [&](int32_t value, int64_t start) {
       return Operand::In(p.operand(value), start * ElementBytes(found.type));
     };
+    const Operand q = in(found.q, found.q_start), k = in(found.k, found.k_start), v = in(found.v, found.v_start),
+                  mask = found.mask < 0 ? Operand::Null() : Operand::In(p.operand(found.mask));
     Recipe recipe;
-    recipe.Add(KernelFor(kernel, found.type), shape, a,
-               {in(found.q, found.q_start), in(found.k, found.k_start), in(found.v, found.v_start),
-                found.mask < 0 ? Operand::Null() : Operand::In(p.operand(found.mask)), Operand::Out()});
+    if (c.variant == kParts) {
+      AttentionArgs args = a;
+      args.parts = PartsOfKeys(a);
+      recipe.SetWorkspace(PartBytes(a));
+      constexpr int64_t kWarps = kPartThreads / 32;
+      Shape3 parts = Rows((a.batch * a.queries * args.parts + kWarps - 1) / kWarps);
+      parts.block[0] = kPartThreads;
+      const char* of_size = size > 128 ? "attention_parts256" : size > 64 ? "attention_parts128" : "attention_parts64";
+      recipe.Add(KernelFor(of_size, found.type), parts, args, {q, k, v, mask, Operand::Out(), Operand::Work()});
+      recipe.Add(KernelFor("attention_join", found.type), Spread(a.batch * a.queries * a.value_size), args,
+                 {q, k, v, mask, Operand::Out(), Operand::Work()});
+      return std::move(recipe).Make();
+    }
+    recipe.Add(KernelFor(kernel, found.type), shape, a, {q, k, v, mask, Operand::Out()});
     return std::move(recipe).Make();
   }
 };

@@ -14,7 +14,7 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::Not;
 using ::testing::StartsWith;
-using ::testing::UnorderedElementsAre;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
@@ -114,19 +114,18 @@ Tolerance OfAttention(DType t) {
   return r;
 }
 
-// Checks that a case is one kernel, by every candidate. `small`: there is one for matrix units of floats.
-void Expect(const Case& c, const std::string& claim, bool small = true) {
+// Checks that a case is one kernel, by every candidate. `small`: there is one for matrix units of floats. `parts`: there is one
+// for parts of the keys.
+void Expect(const Case& c, const std::string& claim, bool small = true, bool parts = false) {
   const bool floats = c.graph.value(c.graph.outputs()[0]).type.dtype == DType::kF32;
   const std::vector<Tensor> expected = RoundedOnce(c);
   OnEveryMachine([&](Backend& backend) {
     EXPECT_THAT(backend.Claims(c), Contains("attention: " + claim));
     const Backend::Outcome outcome = backend.Check(c, OfAttention, &expected);
-    if (floats && !small) {
-      EXPECT_THAT(outcome.candidates, UnorderedElementsAre("gpu.attention"));
-    } else {
-      EXPECT_THAT(outcome.candidates,
-                  UnorderedElementsAre("gpu.attention", floats ? "gpu.attention.tf32" : "gpu.attention.mma"));
-    }
+    std::vector<std::string> candidates = {"gpu.attention"};
+    if (!floats || small) candidates.push_back(floats ? "gpu.attention.tf32" : "gpu.attention.mma");
+    if (parts) candidates.push_back("gpu.attention.parts");
+    EXPECT_THAT(outcome.candidates, UnorderedElementsAreArray(candidates));
   });
 }
 
@@ -229,6 +228,25 @@ TEST(Attention, OfLargeHeadsIsOneKernel) {
       const ValueId scores = n.Add("MatMul", {q, n.Transpose(n.In({2, 75, f.head}, 2), {0, 2, 1})});
       Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({2, 75, f.values}, 3)})}),
              "Mul Transpose MatMul Softmax MatMul", f.head <= 128);
+    }
+  }
+}
+
+// Queries of a language model that decodes. Some keys, or all keys of a part, are excluded.
+TEST(Attention, OfFewQueriesOverManyKeysIsComputedByParts) {
+  for (DType t : kTypes) {
+    for (const auto& [queries, keys, head] :
+         {std::tuple<int64_t, int64_t, int64_t>{1, 300, 64}, {3, 600, 33}, {8, 257, 256}}) {
+      for (bool masked : {false, true}) {
+        std::vector<double> kept;
+        for (int64_t i = 0; i < queries * keys; ++i) kept.push_back(i % keys >= 256 ? i % 3 == 0 : masked ? 0 : 1);
+        Network n(t);
+        const ValueId q = n.Add("Mul", {n.In({2, queries, head}, 1), n.Number(0.125)});
+        ValueId scores = n.Add("MatMul", {q, n.Transpose(n.In({2, keys, head}, 2), {0, 2, 1})});
+        scores = n.Add("Where", {n.In(Fill(DType::kBool, {queries, keys}, kept)), scores, n.Number(-kInfinity)});
+        Expect(n.Done({n.Add("MatMul", {n.Add("Softmax", {scores}), n.In({2, keys, head}, 3)})}),
+               "Mul Transpose MatMul Where Softmax MatMul", head <= 128, true);
+      }
     }
   }
 }

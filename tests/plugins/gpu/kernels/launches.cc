@@ -2,6 +2,7 @@
 #include "tests/plugins/gpu/kernels/launches.h"
 
 #include <cmath>
+#include <tuple>
 
 #include "mge/types.h"
 #include "plugins/gpu/kernels/attention.h"
@@ -65,6 +66,18 @@ void Attentions(Memory& m, const Check& check) {
   check("masked by bool", LaunchOf("attention64x32_bf16", args, 256, 3));
   check("of heads of middle size", LaunchOf("attention128x32_f32", AttentionOf(m, 70, 100, 1), 256, 3));
   check("of large heads", LaunchOf("attention256x16_f32", AttentionOf(m, 140, 200, 1), 256, 3));
+}
+
+void PartsOfAttention(Memory& m, const Check& check) {
+  for (const auto& [kernel, head, value, bytes] : {std::tuple("attention_parts64_f32", 10, 20, 1),
+                                                   {"attention_parts128_f16", 70, 100, 2},
+                                                   {"attention_parts256_f32", 140, 200, 1}}) {
+    AttentionArgs args = AttentionOf(m, head, value, bytes);
+    args.parts = 1;
+    args.work = m.Floats(static_cast<size_t>(args.batch * args.queries * (2 + value)));
+    check(kernel, LaunchOf(kernel, args, kPartThreads, 2));
+    check("joined", LaunchOf(bytes == 1 ? "attention_join_f32" : "attention_join_f16", args, 64, 2));
+  }
 }
 
 // Rows of whole vectors of 16 bytes, which are copied in the background, and others. One block computes two heads.
@@ -465,6 +478,7 @@ void Unaries(Memory& m, const Check& check) {
 
 constexpr KernelFile kFiles[] = {{"attention", Attentions},
                                  {"attention_mma", MatrixUnitsOfAttention},
+                                 {"attention_split", PartsOfAttention},
                                  {"binary", Binaries},
                                  {"cast", Casts},
                                  {"chain", Chains},
