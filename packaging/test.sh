@@ -69,7 +69,7 @@ run_tests() {
 }
 
 groups=(build test)
-if [[ $mode == full ]]; then groups+=(bench); fi
+if [[ $mode == full ]]; then groups+=(bench jit); fi
 ensure_packages "${groups[@]}"
 configure release -DMGE_TESTS=ON
 build release

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ranges>
+#include <sstream>
 
 #include "core/cli/common.h"
 #include "core/cli/unexpected.h"
@@ -104,6 +105,7 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
       const bool opens = device["state"] == "loadable";
       Json tried = {{"troubled", !opens && device["usable"]}, {"operator", ""}, {"fix", ""}};
       for (const char* key : {"name", "class", "state", "reason"}) tried[key] = device[key];
+      tried["compilers"] = device["properties"].value("compilers", "");  // replaced by ProbeCompilers()
       if (opens && std::ranges::none_of(kOperators, [&](const Operator& op) { return TryOperator(runtime, op, tried); })) {
         const auto names = kOperators | std::views::transform(&Operator::name);
         tried["reason"] = fmt::format("it has no kernel for any of {}, so nothing was run", fmt::join(names, ", "));
@@ -120,6 +122,67 @@ void TryBackend(const Globals& globals, const std::string& file, const std::stri
   }
   enter(kLastStage);
   std::exit(0);
+}
+
+// Runs a chain of operators on the device in this child process with the compiler of jit.backend. Writes what is wrong to
+// `report`, or an empty line.
+void TryCompiler(const Globals& globals, const std::string& device, const std::string& compiler, int report) {
+  LeaveFaults();
+  RuntimeOptions options = OptionsOf(globals);
+  options.settings = {"plan.host_compute=0", "cache.bytes=0", "jit.backend=" + compiler};
+  ModelWriter model(compiler, {.seed = 0});
+  model.Node("Neg", {model.Input("x", {2, 2})}, {}, "t");
+  model.Node("Relu", {"t"}, {}, "y");
+  model.Output("y", {2, 2});
+  const std::string bytes = model.Finish();
+  const std::vector<float> expected = {1, 0, 3, 0};
+  SessionOptions session_options;
+  session_options.device = device;
+  Runtime runtime;
+  Session session;
+  Tensor input;
+  const Tensor* inputs[] = {&input};
+  std::vector<Tensor> outputs;
+  std::string plan = "{}", wrong;
+  Status s = Runtime::Create(options).MoveTo(runtime);
+  if (s.ok()) s = Session::LoadBytes(runtime, bytes.data(), bytes.size(), session_options).MoveTo(session);
+  if (s.ok()) s = Tensor::Of<float>(std::vector<int64_t>{2, 2}, kInput).MoveTo(input);
+  if (s.ok()) s = session.Plan(inputs, "mge.plan/1", false).MoveTo(plan);
+  if (s.ok()) s = session.Run({&input}, outputs);
+  if (!s.ok()) {
+    wrong = s.what().empty() ? std::string(s.title()) : fmt::format("{}: {}", s.title(), s.what());
+  } else if (plan.find("." + compiler) == std::string::npos) {
+    wrong = "the plan does not use it";
+  } else if (!std::ranges::equal(outputs[0].data<float>(), expected)) {
+    wrong = "its code gives wrong numbers";
+  }
+  std::ranges::replace(wrong, '\n', ' ');
+  std::exit(dprintf(report, "%s\n", wrong.c_str()) < 0 ? 1 : 0);
+}
+
+// Tests each compiler that a device of the row lists in a child process: it may abort.
+void ProbeCompilers(const Globals& globals, const DoctorOptions& o, Json& row) {
+  constexpr double kCompileSeconds = 30;
+  for (Json& device : row["devices"]) {
+    std::istringstream names(device.value("compilers", ""));
+    device["compilers"] = Json::array();
+    for (std::string name; names >> name;) {
+      const double limit = std::max(o.timeout_s, kCompileSeconds);
+      const auto child = Child::Fork([&](int report) { TryCompiler(globals, Text(device["name"]), name, report); }, limit);
+      std::vector<std::string> lines;
+      child->ReadToEnd([&] {
+        for (std::string& line : child->TakeLines()) lines.push_back(std::move(line));
+        return true;
+      });
+      std::string wrong = child->end().Describe(limit);
+      if (child->end().fine()) wrong = lines.empty() ? "it ended without a result" : lines.back();
+      row["troubled"] = row["troubled"].get<bool>() || !wrong.empty();
+      const std::string fix =
+          wrong.empty() ? "" : "install its package mge-jit-" + name + " again, or do not set jit.backend to it";
+      device["compilers"].push_back(
+          {{"name", name}, {"state", wrong.empty() ? "passed" : "failed"}, {"reason", wrong}, {"fix", fix}});
+    }
+  }
 }
 
 // Tests an accepted file in a child process and completes its row.
@@ -177,6 +240,11 @@ std::string RenderReport(const Json& report) {
       const std::string ran = Text(d["state"]) == "passed" ? Text(d["operator"]) + " runs" : Escape(Text(d["reason"]));
       out += fmt::format("  {:<9} {}: {}\n", Text(d["state"]), Escape(Text(d["name"])), ran);
       add("fix:", d["fix"]);
+      for (const Json& c : d["compilers"]) {
+        out += fmt::format("  {:<9} {} with the compiler {}\n", Text(c["state"]), Escape(Text(d["name"])), Text(c["name"]));
+        add("why:", c["reason"]);
+        add("fix:", c["fix"]);
+      }
     }
     if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) {
       out += "  it has no device\n";
@@ -239,6 +307,7 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
         if (other["name"] != file["name"]) skip += Text(other["name"]) + ",";
       }
       Probe(globals, o, skip, row);
+      ProbeCompilers(globals, o, row);
     }
     passed += row["state"] == "passed";
     troubled += row["troubled"].get<bool>();

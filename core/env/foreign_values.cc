@@ -36,7 +36,7 @@ constexpr ForeignValues kForeignValues[] = {
     {"MXNET_MKLDNN_CACHE_NUM", "", "-1", "-1"},
     {"MGB_CONV_PROFILING_TIMEOUT", "", "", "0"},
     {"MEGENGINE_DTR_EVICTION_THRESHOLD", "", "", "0"},
-    {"MGB_JIT_BACKEND", "NVRTC", ""},
+    {"MGB_JIT_BACKEND", "HALIDE, NVRTC, MLIR", ""},
     {"GE_USE_STATIC_MEMORY", kStaticMemory, ""},
     {"ge.exec.staticMemoryPolicy", kStaticMemory, ""},
     {"static_memory_policy", kStaticMemory, ""},

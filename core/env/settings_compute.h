@@ -7,14 +7,13 @@
 
 namespace mge {
 
-enum class JitBackend { kAuto, kNvrtc, kHiprtc };
+enum class JitBackend { kAuto, kNvrtc, kHiprtc, kHalide, kMlir };
 enum class CastRule { kSaturate, kWrap };
 
 namespace setting_choices {
 inline constexpr Choice kJitBackends[] = {
-    {JitBackend::kAuto, "auto"},
-    {JitBackend::kNvrtc, "nvrtc"},
-    {JitBackend::kHiprtc, "hiprtc"},
+    {JitBackend::kAuto, "auto"},     {JitBackend::kNvrtc, "nvrtc"}, {JitBackend::kHiprtc, "hiprtc"},
+    {JitBackend::kHalide, "halide"}, {JitBackend::kMlir, "mlir"},
 };
 inline constexpr Choice kCastRules[] = {
     {CastRule::kSaturate, "saturate"},
@@ -115,9 +114,11 @@ inline constexpr Setting<JitBackend> kJitBackend = {
     .choices = setting_choices::kJitBackends,
     .lifecycle = Lifecycle::kFirstSet,
     .doc =
-        "Compiler of kernels that GPU backends generate for chains of elementwise operators. auto: that of the backend; "
-        "without it, chains are interpreted. nvrtc, hiprtc: it is an error to open a GPU on which this compiler cannot be "
-        "used.",
+        "Compiler of the code that backends generate for chains of elementwise operators. auto: that of the backend; "
+        "without it, chains are interpreted. halide, mlir: the CPU backend uses this compiler for the chains that it can "
+        "express; it is an error if its package (mge-jit-halide, mge-jit-mlir) is missing, or to open a GPU. nvrtc, hiprtc: "
+        "it "
+        "is an error to open a GPU on which this compiler cannot be used; the CPU backend ignores them.",
     .aliases = "MGB_JIT_BACKEND",
 };
 inline constexpr Setting<bool> kJitKeepFiles = {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """MegEngine's page of variables: eager mode, choice of kernels, generated kernels."""
+import json
 import shutil
 
 import models
@@ -339,8 +340,15 @@ def jit_backend_values(p):
 def jit_compiler(name):
     def run(p):
         model = p.write("m.onnx", models.chain(["Tanh", "Sigmoid", "Tanh"], 64))
-        p.mge("run", model, "--device", "cpu0", MGB_JIT_BACKEND=name)
-        return f"{name} compiles the kernels of fused operators"
+        cpu = next(d for d in json.loads(p.mge("devices", "--json").out)["devices"] if d["name"] == "cpu0")
+        if name.lower() in cpu["properties"]["compilers"].split():
+            p.mge("run", model, "--device", "cpu0", MGB_JIT_BACKEND=name)
+            plan = p.mge("plan", model, "--device", "cpu0", MGB_JIT_BACKEND=name).out
+            expect(f"cpu.elementwise.{name.lower()}" in plan, f"{plan}")
+            return f"{name} compiles the code of fused operators"
+        missing = p.mge("run", model, "--device", "cpu0", code=None, MGB_JIT_BACKEND=name)
+        expect(missing.code == 5 and f"mge-jit-{name.lower()}" in missing.err, f"{missing.err}")
+        return f"an error names the package of {name}, which is not installed"
     return run
 
 

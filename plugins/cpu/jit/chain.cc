@@ -9,24 +9,6 @@
 namespace mge::cpu {
 namespace {
 
-constexpr const char* kNames[] = {"none",
-                                  "copy",
-                                  "splat",
-                                  "round_to",
-                                  "square",
-                                  "cube",
-                                  "pow_half",
-                                  "divide_by",
-                                  "where",
-                                  "cast",
-                                  "quantize",
-                                  "dequantize",
-#define MGE_TILE_NAME(Name, name) #name,
-                                  MGE_ELEMENTWISE_FUNCTIONS(MGE_TILE_NAME)
-#undef MGE_TILE_NAME
-};
-static_assert(std::size(kNames) == static_cast<size_t>(TileOp::kXor) + 1);
-
 std::string BitsOf(float x) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof(bits));
@@ -86,8 +68,6 @@ class Printer {
 };
 
 }  // namespace
-
-const char* NameOf(TileOp op) { return kNames[static_cast<size_t>(op)]; }
 
 std::string TextOf(const Chain& chain, ChainRange range) { return Printer(chain, range).Run(); }
 

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "jit/expressible.h"
 #include "mge/plugin/jit_files.hpp"
 #include "settings.h"
 #include "support/kernel.h"
@@ -111,43 +112,62 @@ Result ChainCode::Make(const std::vector<uint8_t>& code, std::shared_ptr<const C
 
 ChainCode::~ChainCode() { munmap(pages_, bytes_); }
 
-Result CanMakeCode(Isa isa) {
+Result CanMakeCode(Isa isa, Compiler compiler) {
   if (!ToBool(SettingOf(kJitSetting))) return {MGE_UNIMPLEMENTED, "cpu.jit is off"};
-  if (const char* why = WhyNoGenerator(isa); *why) return {MGE_UNIMPLEMENTED, why};
+  if (isa == Isa::kPortable) {
+    return {MGE_UNIMPLEMENTED, "code is made for AVX2 and AVX-512, which the processor lacks or cpu.isa forbids"};
+  }
+  if (const char* why = WhyNoGenerator(); compiler == Compiler::kOwn && *why) return {MGE_UNIMPLEMENTED, why};
   return PagesAllowed();
 }
 
-Result CodeOf(const Chain& chain, ChainRange range, Isa isa, std::shared_ptr<const ChainCode>* out) {
-  const std::string key = std::string(IsaName(isa)) + '\n' + TextOf(chain, range);
+Result CodeOf(const Chain& chain, ChainRange range, Isa isa, Compiler compiler, std::shared_ptr<const ChainCode>* out) {
+  const std::string text = std::string(IsaName(isa)) + '\n' + TextOf(chain, range);
+  const std::string key = NameOf(compiler) + (' ' + text);
   if ((*out = TheCache().Find(key))) return {};
   std::vector<uint8_t> code;
-  if (Result r = GenerateCode(chain, range, isa, &code); !r.ok()) return r;
+  CompiledChain compiled;
+  if (compiler != Compiler::kOwn) {
+    if (Result r = CompileChain(compiler, chain, range, isa, text, &compiled); !r.ok()) return r;
+    code.assign(compiled.image.begin(), compiled.image.end());
+  } else if (Result r = GenerateCode(chain, range, isa, &code); !r.ok()) {
+    return r;
+  }
   if (KeepsJitFiles()) {
     const std::string_view bytes(reinterpret_cast<const char*>(code.data()), code.size());
     KeepJitFiles(FileName(key), {{".txt", key}, {".bin", bytes}});
+    if (!compiled.source.empty()) KeepJitFiles(FileName(key), {{compiled.suffix, compiled.source}});
   }
   if (Result r = ChainCode::Make(code, out); !r.ok()) return r;
   TheCache().Add(key, *out);
   return {};
 }
 
-CodePlan PlanCode(const Chain& chain) {
+CodePlan PlanCode(const Chain& chain, Compiler compiler) {
   CodePlan plan;
+  const auto interpret = [&plan](const std::string& name) {
+    if (plan.interpreted.find(name) != std::string::npos) return;
+    plan.interpreted += (plan.interpreted.empty() ? "" : ", ") + name;
+  };
   ChainRange open = {chain.first, chain.first};
   int weight = 0;
   auto close = [&](int next) {
     constexpr int kMinSteps = 2;  // a single step is a loop of machine code already
-    if (open.last - open.first >= kMinSteps) plan.ranges.push_back(open);
+    if (open.last - open.first >= kMinSteps) {
+      const char* why = compiler == Compiler::kOwn ? "" : WhyNotCompiled(chain, open);
+      if (*why) {
+        interpret(why);
+      } else {
+        plan.ranges.push_back(open);
+      }
+    }
     open = {next, next};
     weight = 0;
   };
   for (int i = chain.first; i < static_cast<int>(chain.steps.size()); ++i) {
     const ChainStep& s = chain.steps[static_cast<size_t>(i)];
     if (!HasCode(chain, s)) {
-      const std::string name = NameOf(s.op);
-      if (plan.interpreted.find(name) == std::string::npos) {
-        plan.interpreted += (plan.interpreted.empty() ? "" : ", ") + name;
-      }
+      interpret(NameOf(s.op));
       close(i + 1);
       continue;
     }

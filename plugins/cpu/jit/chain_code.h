@@ -8,6 +8,7 @@
 
 #include <memory>
 
+#include "jit/compiler.h"
 #include "jit/generator.h"
 
 namespace mge::cpu {
@@ -29,19 +30,19 @@ class ChainCode {
   const size_t bytes_;
 };
 
-// Checks whether chains can become machine code for an instruction set: the setting cpu.jit, the generator, and the system.
-// Fails with the reason. [any]
-Result CanMakeCode(Isa isa);
+// Checks whether a compiler can make machine code of chains for an instruction set: the setting cpu.jit, the generator, and the
+// system. Fails with the reason. [any]
+Result CanMakeCode(Isa isa, Compiler compiler);
 
 // Returns the code for a range of a chain's steps, which all have code: kept or new. Writes files if jit.keep_files asks for
 // them. [any]
-Result CodeOf(const Chain& chain, ChainRange range, Isa isa, std::shared_ptr<const ChainCode>* out);
+Result CodeOf(const Chain& chain, ChainRange range, Isa isa, Compiler compiler, std::shared_ptr<const ChainCode>* out);
 
 // The ranges of a chain that become machine code. Micro-kernels run the steps between them.
 struct CodePlan {
   std::vector<ChainRange> ranges;
   std::string interpreted;  // names of the steps without code, separated by commas; empty if there are none
 };
-CodePlan PlanCode(const Chain& chain);
+CodePlan PlanCode(const Chain& chain, Compiler compiler);
 
 }  // namespace mge::cpu

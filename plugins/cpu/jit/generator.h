@@ -23,13 +23,9 @@ using ChainFn = void (*)(char* const* places, int64_t count);
 // Code for more instructions than this may exceed the processor's instruction cache.
 inline constexpr int kMaxRangeWeight = 1200;
 
-// Returns why code cannot be generated: without Xbyak, or for a processor without AVX2. Empty if it can.
-const char* WhyNoGenerator(Isa isa);
-// Returns whether code can be generated for a step.
-bool HasCode(const Chain& chain, const ChainStep& step);
-// Returns about how many instructions a step takes.
-int WeightOf(TileOp op);
-// Generates position-independent code of the function ChainFn for a range of steps that all have code.
+// Returns why this build cannot generate code: it lacks Xbyak. Empty if it can.
+const char* WhyNoGenerator();
+// Generates position-independent code of the function ChainFn for a range of steps that all have code (expressible.h).
 Result GenerateCode(const Chain& chain, ChainRange range, Isa isa, std::vector<uint8_t>* code);
 
 }  // namespace mge::cpu

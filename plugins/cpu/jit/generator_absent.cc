@@ -4,11 +4,7 @@
 
 namespace mge::cpu {
 
-const char* WhyNoGenerator(Isa) { return "MGE was built without Xbyak (Debian package libxbyak-dev)"; }
-bool HasCode(const Chain&, const ChainStep&) { return false; }
-int WeightOf(TileOp) { return 0; }
-Result GenerateCode(const Chain&, ChainRange, Isa isa, std::vector<uint8_t>*) {
-  return {MGE_UNIMPLEMENTED, WhyNoGenerator(isa)};
-}
+const char* WhyNoGenerator() { return "MGE was built without Xbyak (Debian package libxbyak-dev)"; }
+Result GenerateCode(const Chain&, ChainRange, Isa, std::vector<uint8_t>*) { return {MGE_UNIMPLEMENTED, WhyNoGenerator()}; }
 
 }  // namespace mge::cpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "jit/expressible.h"
 #include "jit/generator.h"
 #include "jit/step_code.h"
 #include "support/kernel.h"

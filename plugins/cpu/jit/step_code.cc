@@ -125,64 +125,6 @@ Reg EmitActivation(VectorCode& v, TileOp op, const Reg& x, float a, float b) {
 
 }  // namespace
 
-bool IsFloatUnary(TileOp op) {
-  switch (op) {
-    case TileOp::kAbs:
-    case TileOp::kNeg:
-    case TileOp::kSign:
-    case TileOp::kRelu:
-    case TileOp::kCeil:
-    case TileOp::kFloor:
-    case TileOp::kRound:
-    case TileOp::kSqrt:
-    case TileOp::kReciprocal:
-    case TileOp::kExp:
-    case TileOp::kLog:
-    case TileOp::kTanh:
-    case TileOp::kSigmoid:
-    case TileOp::kErf:
-    case TileOp::kSoftplus:
-    case TileOp::kSoftsign:
-    case TileOp::kGelu:
-    case TileOp::kGeluTanh:
-    case TileOp::kMish:
-    case TileOp::kHardSwish:
-    case TileOp::kSquare:
-    case TileOp::kCube:
-    case TileOp::kPowHalf:
-    case TileOp::kLeakyRelu:
-    case TileOp::kElu:
-    case TileOp::kCelu:
-    case TileOp::kSelu:
-    case TileOp::kHardSigmoid:
-    case TileOp::kThresholdedRelu:
-    case TileOp::kShrink:
-    case TileOp::kSwish:
-    case TileOp::kDivideBy:
-    case TileOp::kIsNaN:
-    case TileOp::kIsInf: return true;
-    default: return false;
-  }
-}
-
-bool IsComparison(TileOp op) {
-  return op == TileOp::kEqual || op == TileOp::kGreater || op == TileOp::kGreaterOrEqual || op == TileOp::kLess ||
-         op == TileOp::kLessOrEqual;
-}
-
-bool IsFloatBinary(TileOp op) {
-  switch (op) {
-    case TileOp::kAdd:
-    case TileOp::kSub:
-    case TileOp::kMul:
-    case TileOp::kDiv:
-    case TileOp::kMax:
-    case TileOp::kMin:
-    case TileOp::kPRelu: return true;
-    default: return IsComparison(op);
-  }
-}
-
 Reg EmitUnary(VectorCode& v, TileOp op, Reg x, const float* params) {
   switch (op) {
     case TileOp::kAbs: return v.Abs(std::move(x));

@@ -7,12 +7,7 @@
 
 namespace mge::cpu {
 
-// Returns whether EmitUnary() or EmitBinary() know the function for float32.
-bool IsFloatUnary(TileOp op);
-bool IsFloatBinary(TileOp op);
-bool IsComparison(TileOp op);
-
-// Emit op(x) and op(x, y) for float32. Comparisons, kIsNaN and kIsInf give truth values.
+// Emit op(x) and op(x, y) for float32; expressible.h lists the functions. Comparisons, kIsNaN and kIsInf give truth values.
 Reg EmitUnary(VectorCode& v, TileOp op, Reg x, const float* params);
 Reg EmitBinary(VectorCode& v, TileOp op, Reg x, const Arg& y);
 

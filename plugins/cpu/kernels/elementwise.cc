@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // All elementwise operators, alone or in a group: one pass by a tile program.
+#include <algorithm>
 
 #include "support/elementwise_ops.h"
 #include "support/kernel.h"
@@ -8,8 +9,12 @@
 namespace mge::cpu {
 namespace {
 
-// The layout, and whether instructions become machine code.
-enum Kind : uint32_t { kPlain = 0, kChannelsLast = 1, kCode = 2 };
+// The layout, and whether instructions become machine code, and by which compiler; without one it is our generator.
+enum Kind : uint32_t { kPlain = 0, kChannelsLast = 1, kCode = 2, kHalide = 4, kMlir = 8 };
+
+Compiler CompilerOf(uint32_t kind) {
+  return kind & kHalide ? Compiler::kHalide : kind & kMlir ? Compiler::kMlir : Compiler::kOwn;
+}
 
 class ElementwiseKernel : public Kernel {
  public:
@@ -25,22 +30,41 @@ class ElementwiseKernel : public Kernel {
   std::unique_ptr<Program> program_;
 };
 
-// Offers the program with generated code, or names the reason against it.
-void OfferCode(const Problem& p, Offers& offers, Isa isa, const Program& program, Candidate c) {
-  if (program.chain().steps.size() < 2) return;  // one instruction is a loop of machine code already
-  if (Result r = CanMakeCode(isa); !r.ok()) return offers.Refuse("no generated code: " + r.text());
-  const CodePlan plan = PlanCode(program.chain());
+// Offers the program with code that the compiler makes, or names the reason against it. Returns whether it is offered.
+bool OfferCode(const Problem& p, Offers& offers, Isa isa, const Program& program, Compiler compiler, Candidate c) {
+  const std::string what = compiler == Compiler::kOwn ? "generated code" : std::string("code of ") + NameOf(compiler);
+  const auto refuse = [&](const std::string& why) {
+    offers.Refuse("no " + what + ": " + why);
+    return false;
+  };
+  if (Result r = CanMakeCode(isa, compiler); !r.ok()) return refuse(r.text());
+  const CodePlan plan = PlanCode(program.chain(), compiler);
   if (plan.ranges.empty()) {
-    return offers.Refuse("no generated code: " + (plan.interpreted.empty() ? "a single instruction" : plan.interpreted) +
-                         (plan.interpreted.empty() ? " gains nothing from it" : " cannot be expressed"));
+    return refuse(plan.interpreted.empty() ? "a single instruction gains nothing from it"
+                                           : plan.interpreted + " cannot be expressed");
   }
-  if (!plan.interpreted.empty())
-    offers.Refuse("generated code only around " + plan.interpreted + ", which it cannot express");
-  c.id = c.variant == kChannelsLast ? "cpu.elementwise.jit.nhwc" : "cpu.elementwise.jit";
+  if (!plan.interpreted.empty()) offers.Refuse(what + " only around " + plan.interpreted + ", which it cannot express");
+  c.id = std::string("cpu.elementwise.") + NameOf(compiler) + (c.variant == kChannelsLast ? ".nhwc" : "");
   c.rank = 0;
   c.cost_us = RunUs(p, program.code_us(plan));
   c.variant |= kCode;
+  if (compiler != Compiler::kOwn) {
+    c.cost_us = std::min(c.cost_us, RunUs(p, program.serial_us()));  // a user has asked for it
+    c.variant |= compiler == Compiler::kHalide ? kHalide : kMlir;
+    for (const ChainRange& range : plan.ranges) {
+      if (StoresSeveral(program.chain(), range)) c.in_place.clear();
+    }
+  }
   Add(offers, isa, std::move(c));
+  return true;
+}
+
+// Offers code of the compiler that the user wants, otherwise that of our generator.
+void OfferCode(const Problem& p, Offers& offers, Isa isa, const Program& program, const Candidate& c) {
+  if (program.chain().steps.size() < 2) return;  // one instruction is a loop of machine code already
+  const Compiler wanted = WantedCompiler();
+  if (wanted != Compiler::kOwn && OfferCode(p, offers, isa, program, wanted, c)) return;
+  OfferCode(p, offers, isa, program, Compiler::kOwn, c);
 }
 
 void OfferLayout(const Problem& p, Offers& offers, Isa isa, Kind kind) {
@@ -77,8 +101,8 @@ struct ElementwiseRow {
     std::unique_ptr<Program> program;
     const Isa isa = IsaOf(c);
     if (!Program::Build(p, isa, (KindOf(c) & kChannelsLast) != 0, &program).ok()) return nullptr;
-    // If the system has no memory for the code now, the instructions are interpreted.
-    if (KindOf(c) & kCode) (void)program->MakeCode(isa);
+    // If the system has no memory for the code now, or the compiler fails, the instructions are interpreted.
+    if (KindOf(c) & kCode) (void)program->MakeCode(isa, CompilerOf(KindOf(c)));
     return std::make_unique<ElementwiseKernel>(std::move(program));
   }
 };

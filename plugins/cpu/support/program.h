@@ -96,7 +96,7 @@ class Program {
   const Chain& chain() const { return chain_; }
   // Replaces instructions by machine code where that is possible. Fails, and leaves the program as it is, if the system refuses
   // executable pages. [any]
-  Result MakeCode(Isa isa);
+  Result MakeCode(Isa isa, Compiler compiler);
   // Returns the inputs whose memory the output may use.
   const std::vector<uint32_t>& in_place() const { return in_place_; }
 

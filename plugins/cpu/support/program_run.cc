@@ -172,14 +172,14 @@ double Program::code_us(const CodePlan& plan) const {
   return std::max(us, 0.25 * serial_us_);
 }
 
-Result Program::MakeCode(Isa isa) {
+Result Program::MakeCode(Isa isa, Compiler compiler) {
   std::vector<ProgramStep> steps;
   std::vector<std::shared_ptr<const ChainCode>> codes;
   int next = 0;
   const auto keep = [&](int end) { steps.insert(steps.end(), steps_.begin() + next, steps_.begin() + end); };
-  for (const ChainRange& range : PlanCode(chain_).ranges) {
+  for (const ChainRange& range : PlanCode(chain_, compiler).ranges) {
     std::shared_ptr<const ChainCode> code;
-    if (Result r = CodeOf(chain_, range, isa, &code); !r.ok()) return r;
+    if (Result r = CodeOf(chain_, range, isa, compiler, &code); !r.ok()) return r;
     keep(range.first);
     ProgramStep step;
     step.code = code->function();
