@@ -480,6 +480,10 @@ Backend::Backend(const std::string& path) : impl_(std::make_unique<Impl>()) {
     if (it != b->settings_.end()) *out = {it->second.data(), it->second.size()};
     return it == b->settings_.end() ? MGE_NOT_FOUND : MGE_OK;
   };
+  host.blob_load = [](void*, const void*, uint64_t, void*, void (*)(void*, const void*, uint64_t)) -> mge_code {
+    return MGE_NOT_FOUND;
+  };
+  host.blob_store = [](void*, const void*, uint64_t, const void*, uint64_t) -> mge_code { return MGE_UNAVAILABLE; };
   host.extension = [](void*, const char*, uint32_t) -> const void* { return nullptr; };
   EXPECT_EQ(plugin_->start(&host, nullptr), MGE_OK);
   EXPECT_EQ(plugin_->device->open(0, &device_, nullptr), MGE_OK) << impl_->error;

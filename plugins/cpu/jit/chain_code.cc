@@ -117,7 +117,11 @@ Result CanMakeCode(Isa isa, Compiler compiler) {
   if (isa == Isa::kPortable) {
     return {MGE_UNIMPLEMENTED, "code is made for AVX2 and AVX-512, which the processor lacks or cpu.isa forbids"};
   }
-  if (const char* why = WhyNoGenerator(); compiler == Compiler::kOwn && *why) return {MGE_UNIMPLEMENTED, why};
+  if (compiler != Compiler::kOwn) {
+    if (Result r = CheckCompilerSetting(); !r.ok()) return r;
+  } else if (const char* why = WhyNoGenerator(); *why) {
+    return {MGE_UNIMPLEMENTED, why};
+  }
   return PagesAllowed();
 }
 

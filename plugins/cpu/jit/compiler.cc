@@ -6,6 +6,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "compilers/compiler.h"
 #include "mge/plugin/blob.hpp"
@@ -183,21 +184,21 @@ bool StoresSeveral(const Chain& chain, ChainRange range) {
 
 const char* WhyNotCompiled(const Chain& chain, ChainRange range) {
   const bool several = StoresSeveral(chain, range);
+  std::set<int> computed, read;  // values; places that are read
   for (int i = range.first; i < range.last; ++i) {
-    const int out = chain.steps[static_cast<size_t>(i)].out;
-    const ChainValue& result = chain.values[static_cast<size_t>(out)];
-    if (!IsStored(chain, range, out)) continue;
-    if (result.single) return "steps whose result is one element in memory";
-    if (!several) continue;
-    for (int k = range.first; k < range.last; ++k) {
-      const ChainStep& s = chain.steps[static_cast<size_t>(k)];
-      for (int operand : {s.a, s.b, s.c}) {
-        if (operand >= 0 && operand != out && chain.values[static_cast<size_t>(operand)].place == result.place &&
-            !chain.values[static_cast<size_t>(operand)].constant) {
-          return "steps with several results that reuse the memory of an operand";
-        }
-      }
+    const ChainStep& s = chain.steps[static_cast<size_t>(i)];
+    for (int operand : {s.a, s.b, s.c}) {
+      if (operand < 0 || computed.contains(operand)) continue;
+      const ChainValue& v = chain.values[static_cast<size_t>(operand)];
+      if (!v.constant) read.insert(v.place);
     }
+    computed.insert(s.out);
+  }
+  for (int value : computed) {
+    if (!IsStored(chain, range, value)) continue;
+    const ChainValue& result = chain.values[static_cast<size_t>(value)];
+    if (result.single) return "steps whose result is one element in memory";
+    if (several && read.contains(result.place)) return "steps with several results that reuse the memory of an operand";
   }
   return "";
 }

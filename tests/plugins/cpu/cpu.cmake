@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 mge_operator_test(cpu)
-add_dependencies(test_plugins_cpu mge_backend_cpu)
+add_dependencies(test_plugins_cpu mge_backend_cpu mge_cli)
+target_link_libraries(test_plugins_cpu PRIVATE mge_onnx nlohmann_json::nlohmann_json)
 target_compile_definitions(test_plugins_cpu PRIVATE MGE_HAS_ONEDNN=$<AND:$<BOOL:${MGE_ONEDNN}>,$<BOOL:${MGE_ONEDNN_INCLUDE}>>
   MGE_HAS_OPENBLAS=$<BOOL:${MGE_OPENBLAS}>)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/jit_test.cc PROPERTIES
