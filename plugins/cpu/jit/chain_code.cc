@@ -118,7 +118,7 @@ Result CanMakeCode(Isa isa, Compiler compiler) {
     return {MGE_UNIMPLEMENTED, "code is made for AVX2 and AVX-512, which the processor lacks or cpu.isa forbids"};
   }
   if (compiler != Compiler::kOwn) {
-    if (Result r = CheckCompilerSetting(); !r.ok()) return r;
+    if (Result r = CheckCompiler(compiler); !r.ok()) return r;
   } else if (const char* why = WhyNoGenerator(); *why) {
     return {MGE_UNIMPLEMENTED, why};
   }

@@ -72,6 +72,12 @@ class Helper {
     return r;
   }
 
+  // Returns the reason why it is not used any more.
+  Result failure() {
+    std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
  private:
   struct Delivery {
     CompiledChain* out;
@@ -174,6 +180,11 @@ Result CheckCompilerSetting() {
   if (compiler == Compiler::kOwn) return {};
   const std::string path = PathOf(RowOf(compiler));
   return IdentityOf(path).empty() ? Missing(RowOf(compiler), path) : Result();
+}
+
+Result CheckCompiler(Compiler compiler) {
+  const std::string path = PathOf(RowOf(compiler));
+  return IdentityOf(path).empty() ? Missing(RowOf(compiler), path) : HelperOf(compiler).failure();
 }
 
 bool StoresSeveral(const Chain& chain, ChainRange range) {

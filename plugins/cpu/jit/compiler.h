@@ -24,6 +24,8 @@ const char* NameOf(Compiler compiler);
 std::string InstalledCompilers();
 // Fails if jit.backend names a compiler whose helper library is missing, with the package. Opens nothing. [any]
 Result CheckCompilerSetting();
+// Fails if the compiler's library is missing, or if the compiler has failed in this process. Opens nothing. [any]
+Result CheckCompiler(Compiler compiler);
 
 // Returns why a range of steps with code is left to the interpreter: the memory that it would share. Empty if it is compiled.
 const char* WhyNotCompiled(const Chain& chain, ChainRange range);

@@ -87,18 +87,19 @@ int CompareWithTheInterpreter(const Case& c, const std::string& compiler) {
   return compared;
 }
 
-// Returns a case with an output for each function of one operand.
-Case EveryFunction(DType type, int64_t n) {
+// Returns a case with an output for each of `count` functions of one operand.
+Case Functions(DType type, int64_t n, size_t first, size_t count) {
   Case c;
-  c.name = "every function";
+  c.name = "functions from " + std::to_string(first);
   Tensor x = Special(type, {n}, 5);
   const ValueId input = c.graph.AddInput("x", {type, true, x.shape(), {}});
   c.inputs.push_back(std::move(x));
-  int number = 0;
-  for (const Unary& u : UnaryOps()) {
+  const std::vector<Unary> all = UnaryOps();
+  for (size_t i = first; i < std::min(first + count, all.size()); ++i) {
+    const Unary& u = all[i];
     mge::Node node;
     node.op = u.op;
-    node.name = u.op + std::to_string(number++);
+    node.name = u.op + std::to_string(i);
     node.version = 24;
     node.attrs = u.attrs;
     node.inputs = {input};
@@ -113,7 +114,10 @@ TEST(Compilers, EveryFunctionIsNearThatOfTheInterpreter) {
   if (Installed().empty()) GTEST_SKIP() << kReason;
   for (const std::string& compiler : Installed()) {
     for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
-      EXPECT_GE(CompareWithTheInterpreter(EveryFunction(type, 1029), compiler), 1) << compiler;
+      const size_t count = 7;  // a result of 16 bits needs a buffer, of which a program has few
+      for (size_t first = 0; first < UnaryOps().size(); first += count) {
+        EXPECT_GE(CompareWithTheInterpreter(Functions(type, 1029, first, count), compiler), 1) << compiler;
+      }
     }
   }
 }
