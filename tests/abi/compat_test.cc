@@ -113,7 +113,8 @@ TEST_P(OtherHeaders, MayHaveQueuesClaimsLayoutsAndPartsOfTheirOwn) {
   }
 }
 
-// Returns the names that a library exports, one per line, with their version nodes if `nodes`: "mge_version MGE_0.2".
+// Returns the names that a library exports, one per line, with their version nodes if `nodes`: "mge_version MGE_0.2". Leaves out
+// those for the programs of the same build, whose node is MGE_PRIVATE.
 std::string Exports(const std::string& library, bool nodes) {
   std::string out;
   FILE* pipe = popen(("nm -D --with-symbol-versions --defined-only '" + library + "'").c_str(), "r");
@@ -126,7 +127,9 @@ std::string Exports(const std::string& library, bool nodes) {
     const std::string node = at == name.npos || !nodes ? "" : " " + name.substr(name.find_first_not_of('@', at));
     name.resize(std::min(at, name.size()));
     bool by_linker = name == "__bss_start" || name == "_edata" || name == "_end";
-    if (!by_linker && text.find(" A ") == std::string::npos) names.insert(name + node);  // "A" marks the version node
+    const bool is_private = text.find("@MGE_PRIVATE") != std::string::npos;
+    if (!by_linker && !is_private && text.find(" A ") == std::string::npos)
+      names.insert(name + node);  // "A" marks the version node
   }
   EXPECT_EQ(pclose(pipe), 0);
   for (const std::string& name : names) out += name + "\n";

@@ -4,24 +4,22 @@
 // replaces malloc itself; then this file is empty, and no allocation is seen.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #include <cerrno>
+#include <cstddef>
 
-#include "core/conform/allocations.h"
+#include "core/conform/tool/entry.h"
 
 #define MGE_CALLER __builtin_return_address(0)
-
-using mge::conform::AllocationFails;
-using mge::conform::CountObject;
 
 namespace {
 
 void* Counted(void* object) noexcept {
-  if (object) CountObject(1);
+  if (object) mge_private_count_object(1);
   return object;
 }
 
 // Returns whether a malloc function must fail, and sets errno if so.
 bool Refuses(const void* caller) noexcept {
-  if (!AllocationFails(caller)) return false;
+  if (!mge_private_allocation_fails(caller)) return false;
   errno = ENOMEM;
   return true;
 }
@@ -43,7 +41,7 @@ void* realloc(void* object, size_t bytes) noexcept {
   if (Refuses(MGE_CALLER)) return nullptr;
   void* moved = __libc_realloc(object, bytes);
   if (!object) return Counted(moved);
-  if (!moved && bytes == 0) CountObject(-1);
+  if (!moved && bytes == 0) mge_private_count_object(-1);
   return moved;
 }
 void* memalign(size_t alignment, size_t bytes) noexcept {
@@ -54,13 +52,13 @@ void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
 }
 int posix_memalign(void** out, size_t alignment, size_t bytes) noexcept {
   if (alignment % sizeof(void*) != 0 || (alignment & (alignment - 1)) != 0 || alignment == 0) return EINVAL;
-  void* object = AllocationFails(MGE_CALLER) ? nullptr : Counted(__libc_memalign(alignment, bytes));
+  void* object = mge_private_allocation_fails(MGE_CALLER) ? nullptr : Counted(__libc_memalign(alignment, bytes));
   if (!object) return ENOMEM;
   *out = object;
   return 0;
 }
 void free(void* object) noexcept {
-  if (object) CountObject(-1);
+  if (object) mge_private_count_object(-1);
   __libc_free(object);
 }
 

@@ -43,7 +43,7 @@ block(SCOPE_FOR VARIABLES)
   add_dependencies(test_core_conform mge_backend_template)
   set_property(GLOBAL PROPERTY MGE_BACKENDS ${listed})
 endblock()
-target_link_libraries(test_core_conform PRIVATE mge_conform_allocator)
+target_link_libraries(test_core_conform PRIVATE mge_conform_allocator mge_conform_entry)
 # A program in which allocations of backends cannot be made to fail.
 mge_test(core/conform_plain_allocator LINK mge_conform)
 add_dependencies(test_core_conform_plain_allocator mge_mutant_none)
