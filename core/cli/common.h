@@ -47,7 +47,7 @@ Status OpenModel(const Globals& globals, const std::string& path, Runtime* runti
 // choose kernels.
 Globals OnDevice(const Globals& globals, const std::string& device);
 
-// Returns the path of a program that is installed in the folder mge/ beside libmge. It is relative to libmge's, so that an
+// Returns the path of a program or library in the folder mge/ beside libmge. It is relative to libmge's, so that an
 // installation can be moved.
 std::string ProgramPath(const std::string& name);
 

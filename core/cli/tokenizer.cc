@@ -8,6 +8,7 @@
 
 #include "core/base/errors.h"
 #include "core/base/input_file.h"
+#include "core/cli/common.h"
 #include "fmt/format.h"
 #include "mge/mge.h"
 
@@ -20,7 +21,7 @@ constexpr size_t kMaxIncomplete = 16;     // tokens without a whole character; m
 constexpr std::string_view kIncomplete = "\xEF\xBF\xBD";
 
 absl::StatusOr<const text::Library*> OpenLibrary() {
-  void* file = ::dlopen(text::kLibraryFile, RTLD_NOW | RTLD_LOCAL);
+  void* file = ::dlopen(ProgramPath(text::kLibraryFile).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!file) {
     const char* reason = ::dlerror();
     return Fail(

@@ -36,7 +36,7 @@ struct Library {
   Failure (*open)(std::string_view json, std::unique_ptr<Tokenizer>& out);
 };
 
-inline constexpr char kLibraryFile[] = "libmge_text.so";
+inline constexpr char kLibraryFile[] = "libmge_text.so";      // in the folder mge/ beside libmge
 inline constexpr char kLibrarySymbol[] = "mge_text_library";  // of a function: const Library* ()
 
 }  // namespace mge::text

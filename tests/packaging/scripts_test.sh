@@ -44,7 +44,7 @@ fresh() {
 # in_common SCRIPT: runs SCRIPT after common.sh, with only the fake commands in PATH.
 in_common() { run env -i PATH="$work/bin" "$BASH" -c "set -euo pipefail; source '$root/packaging/common.sh'; $1"; }
 
-for script in run.sh test.sh tarball.sh wheel.sh; do
+for script in run.sh test.sh tarball.sh wheel.sh deb.sh; do
   run "$root/packaging/$script" --help
   expect "$script --help" 0 "$code"
   contains "$script --help" "usage: packaging/$script" "$text"
@@ -62,6 +62,10 @@ contains "gpu-report.sh --help" "usage: gpu-report.sh" "$text"
 run "$root/packaging/gpu-report.sh" --bogus
 expect "gpu-report.sh --bogus" 2 "$code"
 contains "gpu-report.sh --bogus" "error: " "$text"
+
+run "$root/packaging/gpu-report.sh"
+expect "gpu-report.sh without MGE" 5 "$code"
+contains "gpu-report.sh without MGE" "error: there is no $root/packaging/bin/mge; unpack the tests where" "$text"
 
 for script in packaging/bench.sh tests/models/run.sh; do
   run "$root/$script" --help
