@@ -239,8 +239,20 @@ class Benchmark {
     return kExitOk;
   }
 
+  // Returns whether a device of the session is emulated: no estimate holds for it.
+  bool IsEmulated() const {
+    Json report;
+    if (!ReadReport(runtime_, "mge.devices/1", &report).ok()) return false;
+    for (size_t i = 0; i < session_.device_count(); ++i) {
+      for (const Json& device : report["devices"]) {
+        if (device["name"] == session_.device(i) && device["properties"].value("capability", "") == "software") return true;
+      }
+    }
+    return false;
+  }
+
   void WarnOfWrongEstimate() const {
-    if (!estimate_is_off_) return;
+    if (!estimate_is_off_ || IsEmulated()) return;
     PrintMessage(
         globals_,
         fmt::format("mge: warning: the planner estimated {} for steps that took {}, wrong by more than {:.0f} times; "

@@ -44,6 +44,8 @@ constexpr char kDevices[] = "cpu0 gpu0 gpu1 cuda0 rocm0 virtual0 host";
 std::string BashAction(const OptionRow& o) {
   if (!o.choices.empty()) return fmt::format("_mge_words '{}'", Joined(o.choices));
   if (o.value == "DEVICE") return fmt::format("_mge_words '{}'", kDevices);
+  if (o.value == "SETTING") return "_mge_settings";
+  if (o.value == "NAME=VALUE") return "_mge_settings =";
   if (o.value == "FILE" || o.value == "NAME=FILE") return "_mge_paths -f";
   if (o.value == "FOLDER") return "_mge_paths -d";
   return ":";
@@ -52,6 +54,8 @@ std::string BashAction(const OptionRow& o) {
 std::string ZshAction(const OptionRow& o) {
   if (!o.choices.empty()) return fmt::format("({})", Joined(o.choices));
   if (o.value == "DEVICE") return fmt::format("({})", kDevices);
+  if (o.value == "SETTING") return "_mge_settings";
+  if (o.value == "NAME=VALUE") return "_mge_settings -S =";
   if (o.value == "FILE" || o.value == "NAME=FILE") return "_files";
   if (o.value == "FOLDER") return "_files -/";
   return " ";
@@ -112,6 +116,10 @@ std::string BashCompletion(const CommandRow& root) {
   });
   return fmt::format(R"(# Completion of mge for bash, made by `mge help --format bash`.
 _mge_words() {{ mapfile -t COMPREPLY < <(compgen -W "$1" -- "$word"); }}
+_mge_settings() {{
+  if [[ $# -gt 0 ]]; then compopt -o nospace 2>/dev/null; fi
+  mapfile -t COMPREPLY < <(compgen -S "$1" -W '{}' -- "$word")
+}}
 _mge_paths() {{
   compopt -o filenames 2>/dev/null
   mapfile -t COMPREPLY < <(compgen "$1" -- "${{word#*=}}")
@@ -132,11 +140,12 @@ _mge() {{
 }}
 complete -F _mge mge
 )",
-                     fmt::join(known, "|"), values, words, Joined(OptionNames(root)));
+                     Joined(root.settings), fmt::join(known, "|"), values, words, Joined(OptionNames(root)));
 }
 
 std::string ZshCompletion(const CommandRow& root) {
   std::string out = "#compdef mge\n# Completion of mge for zsh, made by `mge help --format zsh`.\n\n";
+  out += fmt::format("_mge_settings() {{ compadd \"$@\" -- {} }}\n\n", Joined(root.settings));
   const std::string common = ZshSpecs(root);
   ForEach(root, [&](const CommandRow& c) {
     out += fmt::format("{}() {{\n", ZshFunction(c));
@@ -183,6 +192,10 @@ std::string FishCompletion(const CommandRow& root) {
         line += fmt::format(" -a '{}'", Joined(o.choices));
       } else if (o.value == "DEVICE") {
         line += fmt::format(" -a '{}'", kDevices);
+      } else if (o.value == "SETTING") {
+        line += fmt::format(" -a '{}'", Joined(root.settings));
+      } else if (o.value == "NAME=VALUE") {
+        line += fmt::format(" -a '{}='", fmt::join(root.settings, "= "));
       } else if (o.value == "FILE" || o.value == "NAME=FILE") {
         line += " -F";
       } else if (o.value == "FOLDER") {

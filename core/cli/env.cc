@@ -184,7 +184,7 @@ Action DeclareEnv(Arguments app, const Globals& globals) {
   app.AddFlag("--aliases", o->aliases, "Lists the names of other systems (MXNet, MegEngine, Ascend GE) and their settings");
   app.TakesCommands(0);
   Arguments explain = app.AddCommand("explain", "Explains a setting");
-  explain.Add("NAME", o->explain, "A key, variable or alias").Required();
+  explain.Add("NAME", o->explain, "A key, variable or alias").ValueName("SETTING").Required();
   return [&globals, o, explain] {
     if (explain.Given()) return ExplainSetting(globals, o->explain);
     return ShowRuntimeReport(globals, "mge.env/1", [&](Json& report) {

@@ -24,6 +24,18 @@ struct Page {
 };
 constexpr Page kPages[] = {{"man", ManPage}, {"bash", BashCompletion}, {"zsh", ZshCompletion}, {"fish", FishCompletion}};
 
+// Returns the keys of the core's settings, whatever this machine's environment and backends are.
+std::vector<std::string> SettingKeys() {
+  std::vector<std::string> out;
+  Json report;
+  RuntimeOptions options;
+  options.built_in_plugins = options.environment = false;
+  const Result<Runtime> runtime = Runtime::Create(options);
+  if (!runtime.ok() || !ReadReport(*runtime, "mge.env/1", &report).ok()) return out;
+  for (const Json& s : report["settings"]) out.push_back(s["key"]);
+  return out;
+}
+
 // Returns 502 for "E0502", "e502" or "502", and -1 if the text is not an error number.
 int ErrorNumber(std::string_view text) {
   if (!text.empty() && (text[0] == 'E' || text[0] == 'e')) text.remove_prefix(1);
@@ -123,7 +135,9 @@ int RunHelp(const Globals& globals, const CLI::App& root, const HelpOptions& o) 
     if (globals.json) {
       return ReportUsage(globals, fmt::format("--format {} prints no JSON", o.format), "omit --json, or --format");
     }
-    Print(page.make(ReadOptionTable(root)));
+    CommandRow table = ReadOptionTable(root);
+    table.settings = SettingKeys();
+    Print(page.make(table));
     return kExitOk;
   }
   if (o.topic.size() == 1) {

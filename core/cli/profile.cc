@@ -50,7 +50,7 @@ std::string StepTable(const Json& report, const ProfileOptions& o) {
   auto time = [](const Json* s) { return (*s)["time_us"].get<double>(); };
   if (!o.in_order) std::stable_sort(steps.begin(), steps.end(), [&](auto* a, auto* b) { return time(a) > time(b); });
   std::vector<std::vector<std::string>> rows = {
-      {"STEP", "NAME", "OPERATORS", "KERNEL", "CALLS", "TIME", "SHARE", "ESTIMATE", "GFLOP/s", "GB/s", "BALANCE"}};
+      {"STEP", "NAME", "TIME", "SHARE", "OPERATORS", "KERNEL", "CALLS", "ESTIMATE", "GFLOP/s", "GB/s", "BALANCE"}};
   const size_t shown = o.top > 0 ? std::min(steps.size(), static_cast<size_t>(o.top)) : steps.size();
   double rest = 0;
   bool off = false;
@@ -63,14 +63,14 @@ std::string StepTable(const Json& report, const ProfileOptions& o) {
     }
     std::vector<std::string> ops = s["operators"];
     const std::string what = ops.empty() ? s["kind"].get<std::string>() : fmt::format("{}", fmt::join(ops, "+"));
-    rows.push_back({std::to_string(s["unit"].get<int>()), StepName(s), Tail(what, 28), Tail(s["kernel"], 36),
-                    fmt::format("{:g}", s["calls"].get<double>()), DurationText(time(&s)), Percent(s["share"].get<double>()),
-                    Estimate(s), Rate(s["gflops_per_s"]), Rate(s["gb_per_s"]),
+    rows.push_back({std::to_string(s["unit"].get<int>()), StepName(s), DurationText(time(&s)),
+                    Percent(s["share"].get<double>()), Tail(what, 28), Tail(s["kernel"], 36),
+                    fmt::format("{:g}", s["calls"].get<double>()), Estimate(s), Rate(s["gflops_per_s"]), Rate(s["gb_per_s"]),
                     s["balance"].is_null() ? "-" : fmt::format("{:.0f} %", s["balance"].get<double>() * 100)});
   }
   const double wall = report["wall_us"];
   auto add = [&](const std::string& name, double us) {
-    rows.push_back({"", name, "", "", "", DurationText(us), Percent(us / wall), "", "", "", ""});
+    rows.push_back({"", name, DurationText(us), Percent(us / wall), "", "", "", "", "", "", ""});
   };
   if (shown < steps.size()) add(fmt::format("{} other steps", steps.size() - shown), rest);
   if (double us = report["planning_us"]; us > 0.005 * wall) {

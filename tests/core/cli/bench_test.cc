@@ -34,6 +34,14 @@ TEST_F(Bench, StagesNothingIfTensorsLieOnTheDevice) {
   EXPECT_EQ(json::parse(host.out)["staged_bytes_per_run"], 2 * 2 * 3 * 4);  // input and output
 }
 
+TEST_F(Bench, DoesNotWarnOfEstimatesForADeviceInSoftware) {
+  const std::string digits = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
+  Outcome o = Mge("bench " + digits + " --device virtual0 --runs 3 --json", "MGE_VIRTUAL_DEVICES=1");
+  ASSERT_EQ(o.code, 0) << o.err;
+  EXPECT_EQ(json::parse(o.out)["estimate"]["off"], true);
+  EXPECT_THAT(o.err, testing::Not(HasSubstr("planner estimated")));
+}
+
 TEST_F(Bench, MeasuresAllConstantsOfAModelWithTensorsOnTheDevice) {
   const std::string digits = MGE_SOURCE_DIR "/packaging/digits/digits.onnx";
   Outcome o = Mge("bench " + digits + " --device virtual0 --runs 3 --io device --json", "MGE_VIRTUAL_DEVICES=2");

@@ -419,6 +419,8 @@ TEST_F(Command, CompletesForBash) {
   EXPECT_EQ(complete("run --device vir", 3), "virtual0,");
   EXPECT_EQ(complete("run --color al", 3), "always,");
   EXPECT_EQ(complete("help --format b", 3), "bash,");
+  EXPECT_EQ(complete("env explain plan.cache_c", 3), "plan.cache_count,");
+  EXPECT_EQ(complete("run --set plan.cache_c", 3), "plan.cache_count=,");
   EXPECT_EQ(complete("bench --runs \"\"", 3), ",");
 }
 
@@ -435,6 +437,7 @@ TEST_F(Command, CompletesForFish) {
   EXPECT_THAT(complete("mge bench --war"), HasSubstr("--warm\t"));
   EXPECT_THAT(complete("mge demo --war"), Not(HasSubstr("--warm")));
   EXPECT_THAT(complete("mge zoo resn"), HasSubstr("resnet50"));
+  EXPECT_THAT(complete("mge run --set plan.cache_c"), HasSubstr("plan.cache_count="));
 }
 
 TEST_F(Command, CompletesForZsh) {
@@ -446,7 +449,7 @@ TEST_F(Command, CompletesForZsh) {
         "source ./_mge\n");
   ASSERT_EQ(std::system(("cd " + folder_ + " && zsh -f try.zsh >replies 2>&1").c_str()), 0);
   std::string replies = Read("replies");
-  for (const char* part : {"--json[", "1:command:->command", "--warm[", "1:MODEL:_files"})
+  for (const char* part : {"--json[", "1:command:->command", "--warm[", "1:MODEL:_files", ":_mge_settings -S ="})
     EXPECT_THAT(replies, HasSubstr(part));
 }
 
