@@ -15,6 +15,7 @@ from process start to the first result, peak memory, and the machine's measured 
 
   --quick           fewer and shorter rounds, and the zoo at batch 1 only
   --json            prints the result as JSON to stdout (schema mge.peers/1), and the tables to stderr
+  --markdown        prints the result as a table for the README to stdout, and the tables to stderr
   --only TEXT       only the rows with TEXT in their names
   --build FOLDER    use what is built there (default: build the preset \`release\`)
   --cache FOLDER    where the models and the Python environment are kept (default: $peers_cache)
@@ -31,7 +32,7 @@ folder='' options=()
 while (($#)); do
   case $1 in
     -h|--help) usage; exit 0 ;;
-    --quick|--json) options+=("$1") ;;
+    --quick|--json|--markdown) options+=("$1") ;;
     --only) value=$(value_of "$@"); options+=("$1" "$value"); shift ;;
     --build) folder=$(value_of "$@"); shift ;;
     --cache) peers_cache=$(value_of "$@"); shift ;;

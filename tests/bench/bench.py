@@ -3,12 +3,15 @@
 
 Every runtime is called through its C interface in a separate process, so no row contains the cost of Python.
 """
+import datetime
 import json
 import pathlib
 import platform
+import shlex
 import subprocess
 import sys
 
+import markdown
 import rows
 import runtimes
 from table import Table, geometric_mean, mib, us
@@ -28,7 +31,9 @@ class Bench:
         self.peers = [runtime.name for runtime in self.runtimes[1:]]
         self.failures = {}  # (model, runtime) -> the first error
         roof = subprocess.run([args.build / "tests" / "bench_roof", *map(str, args.threads)], check=True, capture_output=True)
-        self.report = {"schema": "mge.peers/1", "processor": processor(), "roof": json.loads(roof.stdout), "rounds": args.rounds,
+        command = shlex.join(["packaging/bench.sh"] + sys.argv[3:])  # after the two folders, which packaging/bench.sh adds
+        self.report = {"schema": "mge.peers/1", "date": datetime.date.today().isoformat(), "command": command,
+                       "processor": processor(), "roof": json.loads(roof.stdout), "rounds": args.rounds,
                        "seconds": args.seconds, "versions": {r.name: r.version() for r in self.runtimes}, "rows": [], "starts": []}
 
     def head(self):
@@ -126,9 +131,10 @@ def main():
     parser = rows.parser(__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--markdown", action="store_true")
     args = parser.parse_args()
     args.rounds, args.seconds = (2, 0.3) if args.quick else (5, 1.0)
-    out = sys.stderr if args.json else sys.stdout
+    out = sys.stderr if args.json or args.markdown else sys.stdout
     try:
         chosen = rows.chosen(args)
         bench = Bench(args, out)
@@ -143,6 +149,8 @@ def main():
     if args.json:
         json.dump(bench.report, sys.stdout, indent=2)
         print()
+    if args.markdown:
+        print("\n".join(markdown.lines(bench.report)))
     return bench.finish()
 
 
