@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Tests and measures one GPU with the backends of this tree, and writes a report. It lies at the root of the tarball.
+# Tests and measures one GPU with the backends of this tree, and writes a report. It lies in the tarball of the
+# tests, which is unpacked over the one of MGE.
 #
 # The report consists of parts. Each is a function part_NAME, which this script runs in a process of its own, so that a limit of
 # time can end it. What it prints is its section of the page; its data are the files NAME.json that `measured` writes. Both are there
@@ -75,6 +76,10 @@ case $budget in
   *) usage_error "--budget $budget is no time such as 90s or 8min" ;;
 esac
 if [[ -n $decoder && ! -f $decoder/genai_config.json ]]; then usage_error "--decoder $decoder has no genai_config.json"; fi
+if ! [[ -x $mge ]]; then
+  echo "error: there is no $mge; unpack the tests where mge-...tar.xz was unpacked" >&2
+  exit 5
+fi
 mkdir -p "$out/parts"
 out=$(cd "$out" && pwd)
 failures=0
