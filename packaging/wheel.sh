@@ -10,12 +10,14 @@ usage() {
 usage: packaging/wheel.sh [options]
 
 Builds a preset and writes dist/mge-VERSION-py3-none-manylinux_2_36_x86_64.whl: the Python package, libmge, the backends cpu
-and virtual with oneDNN and OpenBLAS, the mge command, headers for C and C++, and the licences of everything in it. For a
-backend that needs a GPU and is built, such as cuda, writes dist/mge_backend_cuda-VERSION-....whl, which adds it to the first.
+and virtual with oneDNN and OpenBLAS, the mge command, headers for C and C++, and the licences of everything in it. Each
+backend that needs a GPU and is built, cuda or rocm, becomes a wheel of its own, dist/mge_backend_cuda-VERSION-....whl, which
+adds its file to the first one. It has no library of the GPU's vendor; pip installs NVIDIA's with mge-backend-cuda[nvidia].
 auditwheel checks that the wheels load no other library of the machine than their tag allows.
 
   -o, --output FOLDER the folder to write to; default: dist
-  -p, --preset NAME   the preset to build; default: release
+  -p, --preset NAME   the preset to build; default: release. tarball has CUDA code for every generation of GPUs since Turing;
+                      release has it for Turing and this machine's GPUs, and later ones compile it when they first run
   --no-install        install no Debian packages; auditwheel and wheel still come from pip
   -j, --jobs N        compilers at a time (default: one a core, less where memory is short)
   -h, --help          this text
@@ -60,13 +62,14 @@ version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$root/build/$preset/CMak
 glibc=36  # Debian 12 has 2.36
 tag=manylinux_2_${glibc}_$(uname -m)
 
-# describe TREE NAME SUMMARY [LINE OF METADATA...]: writes the description of the wheel whose files are in TREE.
+# describe TREE NAME PAGE SUMMARY [LINE OF METADATA...]: writes the description of the wheel whose files are in TREE. PAGE is the
+# Markdown file that pip shows.
 describe() {
   local info=$1/$2-$version.dist-info
   mkdir -p "$info"
-  { printf '%s\n' "Metadata-Version: 2.1" "Name: ${2//_/-}" "Version: $version" "Summary: $3" "License: Apache-2.0" \
-      "Requires-Python: >=3.9" "${@:4}" "Description-Content-Type: text/markdown" ""
-    cat "$root/sdk/python/README.md"; } >"$info/METADATA"
+  { printf '%s\n' "Metadata-Version: 2.1" "Name: ${2//_/-}" "Version: $version" "Summary: $4" "License: Apache-2.0" \
+      "Requires-Python: >=3.9" "${@:5}" "Description-Content-Type: text/markdown" ""
+    cat "$3"; } >"$info/METADATA"
   printf '%s\n' "Wheel-Version: 1.0" "Generator: mge" "Root-Is-Purelib: false" "Tag: py3-none-$tag" >"$info/WHEEL"
   install -Dm 644 "$root/LICENSE" "$info/licenses/LICENSE"
 }
@@ -125,7 +128,7 @@ cmake --install "$root/build/$preset" --prefix "$prefix" --strip >/dev/null
 cp -r "$prefix"/lib/python3/dist-packages/mge/. "$prefix/"
 rm -rf "$prefix/lib/python3" "$prefix"/share/{man,bash-completion,zsh,fish} "$prefix/lib/mge/plugins/mge_null.so"
 rm -f "$prefix/lib/mge/plugins/mge_mpi.so" # it must be built with the Open MPI of the machine, whose mpirun starts it
-rm -f "$prefix/lib/libmge_text.so"         # in Python, the package tokenizers serves
+rm -f "$prefix/lib/mge/libmge_text.so"     # in Python, the package tokenizers serves
 # Wheels have no symbolic links. A linker reads the name of the library in libmge.so.
 find "$prefix/lib" -maxdepth 1 -name 'libmge.so*' -type l -delete
 mv "$prefix/lib/libmge.so.$version" "$prefix/lib/libmge.so.0"
@@ -138,8 +141,14 @@ import importlib.util
 import os
 import sys
 
-command = os.path.join(os.path.dirname(importlib.util.find_spec("mge").origin), "bin", "mge")
-os.execv(command, ["mge"] + sys.argv[1:])
+folder = os.path.dirname(importlib.util.find_spec("mge").origin)
+sys.path.append(folder)
+import _installed
+
+reason = _installed.problem(folder)
+if reason:
+    sys.exit(f"mge: {reason}")
+os.execv(os.path.join(folder, "bin", "mge"), ["mge"] + sys.argv[1:])
 PYTHON
 
 mkdir "$work/backends"
@@ -155,13 +164,27 @@ for file in "${own[@]}" "${libraries[@]/#*\//$prefix/lib/}"; do
   patchelf --force-rpath --set-rpath "\$ORIGIN/$(realpath --relative-to "$(dirname "$file")" "$prefix/lib")" "$file"
 done
 licences "$tree/mge-$version.dist-info/licenses" "${libraries[@]}"
-describe "$tree" mge "A runtime for ONNX models with backends as shared objects" "Requires-Dist: numpy"
+describe "$tree" mge "$root/sdk/python/README.md" "A runtime for ONNX models with backends as shared objects" "Requires-Dist: numpy"
 pack "$tree"
+
+# NVIDIA's wheels, which pip installs beside the package: the folders of their libraries, and what the extra `nvidia` requires.
+# The plugin opens these libraries by name, so that its RUNPATH finds them.
+site="\$ORIGIN/../../../.."
+declare -A folders=([cuda]="$site/nvidia/cu13/lib:$site/nvidia/cudnn/lib:$site/nvidia/nccl/lib")
+cuda_extras=("Provides-Extra: nvidia")
+for requirement in "nvidia-cublas >=13,<14" "nvidia-cuda-nvrtc >=13,<14" "nvidia-cudnn-cu13 >=9.8,<10" "nvidia-nccl-cu13 >=2.14,<3"; do
+  cuda_extras+=("Requires-Dist: $requirement; extra == \"nvidia\"")
+done
 
 for backend in cuda rocm; do
   [[ -f $work/backends/mge_$backend.so ]] || continue
   tree=$work/mge_backend_$backend-$version
-  install -Dm 755 -t "$tree/mge/lib/mge/plugins" "$work/backends/mge_$backend.so"
-  describe "$tree" "mge_backend_$backend" "The backend $backend of the package mge" "Requires-Dist: mge ==$version"
+  file=$tree/mge/lib/mge/plugins/mge_$backend.so
+  install -Dm 755 "$work/backends/mge_$backend.so" "$file"
+  if [[ -n ${folders[$backend]:-} ]]; then patchelf --set-rpath "${folders[$backend]}" "$file"; fi
+  extras=()
+  if [[ $backend == cuda ]]; then extras=("${cuda_extras[@]}"); fi
+  describe "$tree" "mge_backend_$backend" "$root/plugins/$backend/README.md" "The backend $backend of the package mge" \
+    "Requires-Dist: mge ==$version" "${extras[@]}"
   pack "$tree"
 done

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Packs the wheel and installs it into an environment of its own: the command, the package and oneDNN run without the tree,
-# load no library of the machine that the wheel brings, and the SDK in it builds a backend.
+# load no library of the machine that the wheel brings, and the SDK in it builds a backend. The wheels of GPU backends add them,
+# and find the libraries of NVIDIA's wheels. A damaged installation and an old system are named.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$(mktemp -d)
@@ -65,4 +66,59 @@ printf '#include <mge/mge.h>\nint main(void) { return mge_version() == 0; }\n' >
 flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs mge)  # quoted for a shell
 eval "cc main.c $flags '-Wl,-rpath,$prefix/lib' -o main"
 "${clean[@]}" ./main
+
+# The wheels of the GPU backends.
+for backend in cuda rocm; do
+  extra=$(compgen -G "$work/dist/mge_backend_$backend-*.whl" || true)
+  if [[ -z $extra ]]; then echo "backend $backend is not built here: its wheel is not tested"; continue; fi
+  "$bin/python" -m pip --quiet --disable-pip-version-check install --no-index "$extra"
+  plugin=$prefix/lib/mge/plugins/mge_$backend.so
+  "${clean[@]}" "$bin/python" "$bin/mge" plugins --json >plugins.json || fail "mge plugins with $backend"
+  "$bin/python" - "$backend" "$plugin" <<'PYTHON' || fail "mge plugins: $(<plugins.json)"
+import json, os, sys
+rows = [row for row in json.load(open("plugins.json"))["plugins"] if os.path.basename(row["path"]) == f"mge_{sys.argv[1]}.so"]
+assert [os.path.realpath(row["path"]) for row in rows] == [os.path.realpath(sys.argv[2])], rows
+assert rows[0]["verdict"] in ("accepted", "loaded"), rows
+PYTHON
+  code=0; text=$("${clean[@]}" "$bin/python" "$bin/mge" run "$prefix/share/mge/digits/digits.onnx" --device "${backend}0" 2>&1) || code=$?
+  if ((code != 0)) && [[ $text != *driver* || $text != *"  fix: "* ]]; then fail "the reason why ${backend}0 cannot run: $text"; fi
+  if ldd "$plugin" | grep -E 'cublas|cudnn|nvrtc|nccl|rocblas|MIOpen|libcuda|hip'; then fail "mge_$backend.so needs a vendor's library"; fi
+  if unzip -l "$extra" | grep '\.so' | grep -v "mge_$backend\.so"; then fail "the wheel of $backend has other libraries"; fi
+done
+
+# NVIDIA's libraries lie where its wheels have them. A driver and a compiler in software stand for the vendor's.
+software=$root/build/release/lib/mge/test/libcuda.so.1
+if [[ -f $prefix/lib/mge/plugins/mge_cuda.so && -f $software ]]; then
+  site=${prefix%/mge}
+  mkdir -p "$site/nvidia/cu13/lib" driver
+  cp "$software" driver/
+  echo "int mge_no_function_of_nvrtc;" | cc -shared -fPIC -x c - -Wl,-soname,libnvrtc.so.13 -o "$site/nvidia/cu13/lib/libnvrtc.so.13"
+  "$bin/python" "$bin/mge" zoo tiny-ops -o tiny.onnx >/dev/null 2>&1
+  text=$("${clean[@]}" LD_LIBRARY_PATH="$work/driver" "$bin/python" "$bin/mge" plan tiny.onnx --device cuda0 --why 2>&1)
+  grep -q "NVRTC cannot be used: .*$site/nvidia/cu13/lib/libnvrtc.so.13" <<<"$text" ||
+    fail "the library in the folder of NVIDIA's wheels is not opened:" "$text"
+  rm -r "$site/nvidia"
+else
+  echo "no backend cuda or no driver in software: the search for NVIDIA's wheels is not tested"
+fi
+
+# An old system, and an incomplete installation.
+info=$(echo "${prefix%/mge}"/mge-*.dist-info)
+cp "$info/WHEEL" kept
+sed -i 's/manylinux_2_36/manylinux_2_99/' "$info/WHEEL"
+code=0; text=$("${clean[@]}" "$bin/python" "$bin/mge" version 2>&1) || code=$?
+[[ $code == 1 && $text == "mge: this system has glibc "*"needs glibc 2.99 or newer"*"  fix: "* ]] || fail "an old system ($code): $text"
+cp kept "$info/WHEEL"
+library=$(compgen -G "$prefix/lib/libfmt.so.*" | head -n 1)
+mv "$library" kept
+incomplete() {
+  code=0; text=$("${clean[@]}" "$@" 2>&1) || code=$?
+  [[ $code == 1 && $text == *"installed package is incomplete: $library is missing"*"  fix: install it again"* ]] ||
+    fail "$* without a library ($code): $text"
+}
+incomplete "$bin/python" "$bin/mge" version
+incomplete "$bin/python" -m mge version
+incomplete "$bin/python" -c 'import mge'
+mv kept "$library"
+"${clean[@]}" "$bin/python" "$bin/mge" version >/dev/null || fail "the mended installation"
 echo "the wheel works"

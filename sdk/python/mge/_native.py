@@ -8,6 +8,8 @@ import pathlib
 import warnings
 from typing import Any, Iterable, Sequence
 
+from . import _installed
+
 _NAME = "libmge.so.0"
 _FOLDER = pathlib.Path(__file__).resolve().parent
 
@@ -49,7 +51,8 @@ def _open() -> c.CDLL:
             return c.CDLL(path)
         except OSError as error:
             tried.append(f"  {path}: {error}")
-    raise ImportError("libmge cannot be loaded; set MGE_LIBRARY_PATH to its path. Tried:\n" + "\n".join(tried))
+    reason = _installed.problem(_FOLDER) or "libmge cannot be loaded; set MGE_LIBRARY_PATH to its path"
+    raise ImportError(f"{reason}\nTried:\n" + "\n".join(tried))
 
 
 class Context(c.Structure):
