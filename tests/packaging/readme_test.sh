@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# readme_test.sh BUILD_DIRECTORY: runs every `mge` command of the README in order, and its programs in C and C++.
+# readme_test.sh BUILD_DIRECTORY: runs every `mge` command of the README in order, and its programs in C, C++ and Python.
 # A line with the comment "an error" must fail and print a fix. Every other line must succeed.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -38,6 +38,15 @@ program() {
 }
 program c cc -std=c99
 program cpp c++ -std=c++17
+
+if python3 -c 'import numpy' 2>/dev/null; then
+  count=$((count + 1))
+  awk '$0 == "```python" { inside = 1; next } /^```/ { if (inside) exit } inside' "$root/README.md" >program.py
+  if ! PYTHONPATH=$root/sdk/python MGE_LIBRARY_PATH=$build/lib/libmge.so.0 python3 program.py | grep -q '^\[[0-9]'; then
+    echo "FAILED: the program in Python"
+    failures=$((failures + 1))
+  fi
+fi
 
 echo "$count commands, $failures failures"
 ((count >= 8 && failures == 0))
