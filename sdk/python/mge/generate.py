@@ -20,6 +20,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ._chat import render_chat
 from ._handles import BatchHandle, Closable, GeneratorHandle, pointers
 from ._native import BatchOptions, BatchToken as _BatchToken, GeneratorFacts, GeneratorOptions, Sampling as _Sampling, lib, text, texts
 from .context import Context
@@ -202,31 +203,15 @@ class Generator(Closable):
     def chat_prompt(self, messages: Sequence[Mapping[str, Any]], **values: Any) -> str:
         """Returns the prompt for a conversation, such as [{"role": "user", "content": "Hello"}], by the folder's chat template. Other
         arguments are variables of the template. Pass the result to generate() with add_special_tokens=False."""
-        try:
-            from jinja2.sandbox import ImmutableSandboxedEnvironment
-        except ImportError as error:
-            raise UnsupportedError("chat templates need the package jinja2: pip install jinja2") from error
         config = self._json("tokenizer_config.json")
         file = self.folder / "chat_template.jinja"
         template = file.read_text("utf-8") if file.is_file() else config.get("chat_template")
-        if isinstance(template, list):  # several with names
-            named = {entry["name"]: entry["template"] for entry in template}
-            template = named.get("default", next(iter(named.values()), None))
-        if not isinstance(template, str):
-            raise UnsupportedError(f"the folder {self.folder} has no chat template: neither chat_template.jinja nor chat_template in "
-                                   "tokenizer_config.json")
-
-        def refuse(message: str) -> None:
-            raise UsageError(f"the chat template refuses the messages: {message}")
-
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
-        environment.globals["raise_exception"] = refuse
         special = {}
         for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
             value = config.get(name)
             special[name] = value["content"] if isinstance(value, dict) else value or ""
         given = {"messages": messages, "add_generation_prompt": True, "tools": None, **special, **values}
-        return str(environment.from_string(template).render(**given))
+        return render_chat(template, self.folder, given)
 
     def _json(self, name: str) -> dict[str, Any]:
         path = self.folder / name

@@ -204,6 +204,24 @@ class ChatPrompts(unittest.TestCase):
         with self.assertRaisesRegex(mge.UsageError, "refuses the messages: no user"):
             self.generator.chat_prompt(self.messages)
 
+    def test_have_what_templates_of_transformers_use(self):
+        if not importlib.util.find_spec("jinja2"):
+            self.skipTest("the package jinja2 is not installed")
+        template = self.folder / "chat_template.jinja"
+        tools = [{"name": "a<b>", "text": "\u00e9"}]
+        template.write_text("{{ tools | tojson }}{% generation %}-{{ messages[0].content }}{% endgeneration %}")
+        self.assertEqual(self.generator.chat_prompt(self.messages, tools=tools), '[{"name": "a<b>", "text": "\u00e9"}]-Hello')
+        template.write_text("{{ strftime_now('%Y') | int > 2000 }}{% for m in messages %}{% break %}{% endfor %}")
+        self.assertEqual(self.generator.chat_prompt(self.messages), "True")
+        template.write_text("{{ messages[0].content.nothing() }}")
+        with self.assertRaisesRegex(mge.UsageError, "the chat template of .* fails"):
+            self.generator.chat_prompt(self.messages)
+        template.unlink()
+        both = [{"name": "default", "template": "plain"}, {"name": "tool_use", "template": "tools"}]
+        (self.folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": both}))
+        self.assertEqual(self.generator.chat_prompt(self.messages), "plain")
+        self.assertEqual(self.generator.chat_prompt(self.messages, tools=tools), "tools")
+
     def test_name_what_is_missing(self):
         with unittest.mock.patch.dict("sys.modules", {"jinja2": None, "jinja2.sandbox": None}):
             with self.assertRaisesRegex(mge.UnsupportedError, "pip install jinja2"):
