@@ -19,6 +19,18 @@ absl::Status Unusable(const std::string& name, std::string what) {
   return Fail(errors::kUnsupportedFeature, fmt::format("the cache '{}' cannot be used", name), {.what = std::move(what)});
 }
 
+// Returns the window of the attention that reads the cache, if the cache holds only the latest tokens; else 0.
+int64_t WindowOf(const Graph& graph, ValueId cache) {
+  constexpr size_t kPastKey = 3, kPastValue = 4;
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node(n);
+    if (node.dead || node.op != "GroupQueryAttention" || node.inputs.size() <= kPastValue) continue;
+    if (node.inputs[kPastKey] != cache && node.inputs[kPastValue] != cache) continue;
+    return node.attrs.Int("sliding_window_cache") != 0 ? node.attrs.Int("local_window_size") : 0;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Shape Caches::Cache::DimsOf(int64_t rows) const {
@@ -48,6 +60,11 @@ absl::StatusOr<Caches> Caches::Find(Session& session, const GenerationConfig& co
       if (rank >= 4 && cache.dims[rank - 2] == kUnknownDim) cache.rows_axis = rank - 2;
       if (cache.rows_axis >= 0 && cache.dims[batch + 1] == kUnknownDim) cache.dims[batch + 1] = config.kv_heads;
       if (cache.rows_axis >= 0 && cache.dims[rank - 1] == kUnknownDim) cache.dims[rank - 1] = config.head_size;
+      const ValueId input = graph.inputs()[static_cast<size_t>(i)];
+      if (const int64_t window = cache.rows_axis >= 0 ? WindowOf(graph, input) : 0; window > 0) {
+        cache.dims[static_cast<size_t>(cache.rows_axis)] = window + config.window_slack;
+        cache.rows_axis = -1;
+      }
       if (!IsStatic(cache.DimsOf(0)) || cache.dims[batch] != 1) {
         return Unusable(value.name,
                         fmt::format("its shape is {}; one sequence with known sizes is needed", ShapeText(value.type.dims)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The caches of a decoder: tensors that one run computes and the next run reads. A cache of keys and values has a row for each
-// token. A state, such as that of a convolution, has a fixed size.
+// token. A state, such as that of a convolution, or a cache that holds only the latest tokens, has a fixed size.
 //
 // A shared cache has room for more rows than there are tokens, and a run writes the new rows into it. Otherwise a run computes a
 // new tensor with one row per token, which becomes the next run's input.

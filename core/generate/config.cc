@@ -327,6 +327,7 @@ absl::StatusOr<GenerationConfig> ParseGenerationConfig(std::string_view text, co
   decoder.Read("filename", config.model);
   decoder.Read("num_key_value_heads", config.kv_heads);
   decoder.Read("head_size", config.head_size);
+  decoder.Object("sliding_window").Read("cache_slack", config.window_slack);
   inputs.Read("input_ids", config.input_ids);
   inputs.Read("attention_mask", config.attention_mask);
   inputs.Read("position_ids", config.position_ids);

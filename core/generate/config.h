@@ -45,6 +45,7 @@ struct GenerationConfig {
   std::vector<int64_t> end_tokens = {};  // ids that end a text
   int64_t kv_heads = 0, head_size = 0;   // of a key-value cache; 0: the model's inputs state them
   bool shared_cache = false;             // the model writes new keys into free rows of the cache that it is given
+  int64_t window_slack = 0;              // rows beyond the window of a cache that holds only the latest tokens
   int64_t chunk = 512;                   // most tokens of a prompt in one run
   SamplingOptions sampling = {};         // as `search` asks for
   bool seeded = false;                   // `search` has a seed

@@ -48,6 +48,13 @@ std::string Decoder::ReasonAgainstRows() const {
     const size_t axis = content == Content::kCache && value.type.dims.size() == 5 ? 1 : 0;
     if (value.type.dims[axis] != kUnknownDim) return fmt::format("the input '{}' is for one sequence", value.name);
   }
+  constexpr size_t kSinks = 11;
+  for (NodeId n = 0; n < graph.node_count(); ++n) {
+    const Node& node = graph.node(n);
+    if (node.dead || node.op != "GroupQueryAttention") continue;
+    if (node.attrs.Int("sliding_window_cache") != 0) return "a cache holds only the latest tokens";
+    if (node.inputs.size() > kSinks && node.inputs[kSinks] != kNone) return "its attention has sinks";
+  }
   if (rows && !masks) return "it has no mask of tokens";
   if (rows && !aligns_left_ && !positions) return "it has no positions";
   return "";

@@ -171,7 +171,7 @@ def export(name, model, path, dynamo, opset):
     return path
 
 
-def inputs_of(declared, ids, past, caches, head_size):
+def inputs_of(declared, ids, past, caches, head_size, window):
     import numpy
     types = {"tensor(float)": numpy.float32, "tensor(float16)": numpy.float16, "tensor(int64)": numpy.int64,
              "tensor(int32)": numpy.int32}
@@ -186,18 +186,19 @@ def inputs_of(declared, ids, past, caches, head_size):
             out[each.name] = numpy.ones((1, past + len(ids)), dtype)
         elif each.name == "position_ids":
             out[each.name] = numpy.arange(past, past + len(ids), dtype=dtype)[None]
-        else:  # an empty cache
-            size = lambda axis, d: d if isinstance(d, int) else 1 if axis == 0 else head_size if axis == len(each.shape) - 1 else 0
+        else:  # an empty cache; one of a window has its size from the beginning
+            size = lambda axis, d: (d if isinstance(d, int) else 1 if axis == 0 else head_size if axis == len(each.shape) - 1
+                                    else window if "sliding" in d else 0)
             out[each.name] = numpy.zeros([size(*d) for d in enumerate(each.shape)], dtype)
     return out
 
 
-def logits_of(run, declared, tokens, head_size):
+def logits_of(run, declared, tokens, head_size, window):
     """Runs the prompt and then one token after the other. Returns the logits behind each; `tokens` None: the most probable ones."""
     names = {each.name for each in declared}
     caches, past, ids, out = {}, 0, PROMPT, []
     for step in range(STEPS):
-        results = run(inputs_of(declared, ids, past, caches, head_size))
+        results = run(inputs_of(declared, ids, past, caches, head_size, window))
         out.append(results["logits"][0, -1].astype("float64"))
         for name, value in results.items():
             for place in (name.replace("present.", "past_key_values."), name.replace("present", "past")):
@@ -208,7 +209,7 @@ def logits_of(run, declared, tokens, head_size):
     return out
 
 
-def compare(path, kind, head_size):
+def compare(path, kind, head_size, window=0):
     """Returns what to show of a model, and whether it is as it must be."""
     import mge
     import numpy
@@ -218,7 +219,7 @@ def compare(path, kind, head_size):
     try:
         peer = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         names = [o.name for o in peer.get_outputs()]
-        wanted = logits_of(lambda feed: dict(zip(names, peer.run(None, feed))), peer.get_inputs(), None, head_size)
+        wanted = logits_of(lambda feed: dict(zip(names, peer.run(None, feed))), peer.get_inputs(), None, head_size, window)
     except Exception as e:  # whatever it says
         return f"ONNX Runtime refuses it: {str(e).splitlines()[0][:80]}", True
     feeds = []
@@ -226,7 +227,7 @@ def compare(path, kind, head_size):
         def run(feed):
             feeds[:] = [feed]
             return session.run(feed)
-        got = logits_of(run, peer.get_inputs(), [int(x.argmax()) for x in wanted], head_size)
+        got = logits_of(run, peer.get_inputs(), [int(x.argmax()) for x in wanted], head_size, window)
         why = [line for line in session.plan(feeds[0], why=True).splitlines() if line.startswith("for these sizes only")]
     error = max(float(numpy.abs(a - b).max() / numpy.abs(b).max()) for a, b in zip(got, wanted))
     return f"error {error:.1e}, plans {why[0] if why else 'of ranges'}", error <= LARGEST_ERROR[kind]
@@ -266,7 +267,8 @@ def check_folder(name, stem, different, precision, place, build):
     except Exception as e:  # of the builder
         return f"the builder refuses it: {e!r:.80}", True
     config = json.loads((folder / "genai_config.json").read_text())["model"]["decoder"]
-    facts, good = compare(folder / config["filename"], precision, config["head_size"])
+    window = config.get("sliding_window", {}).get("window_size", 0)
+    facts, good = compare(folder / config["filename"], precision, config["head_size"], window)
     if precision == "fp32":
         tokens, same = compare_tokens(folder, build)
         facts, good = f"{facts}; {tokens}", good and same

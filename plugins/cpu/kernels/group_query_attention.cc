@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 
 #include "mge/plugin/problems/cached_attention.hpp"
 #include "support/index.h"
@@ -19,22 +20,30 @@ using enum CachedAttention::Input;
 
 struct Args : CachedAttention {
   Slot in[kInputs], y, keys, values;
+  bool has_sink_input;
   void (*attend)(const AttendTask&);
   Chunks copies, blocks;
 };
 
-// The keys of one sample: `count` valid ones, of which the last ones are new.
+// The keys of one sample: `count` valid ones, of which those from `start` on are new. The first `dropped` earlier ones leave the
+// cache. `position` is that of the first new token in its text.
 struct Sample {
-  int64_t count, start;
+  int64_t count, start, dropped, position;
 };
 
 // Reads the lengths of a sample as the operator defines them.
 Sample SampleOf(const Args& a, const mge_run* run, int64_t b, IndexCheck& check) {
   const int64_t total = *At<const int32_t>(run, a.in[kTotal]);
+  if (a.window_cache) {
+    constexpr int64_t kMaxTokens = std::numeric_limits<int32_t>::max();
+    const int64_t tokens = check.Checked(total < 1 ? kMaxTokens : total - 1, kMaxTokens);
+    const int64_t count = a.Resident(tokens + 1);
+    return {count, count - 1, a.Resident(tokens) - (count - 1), tokens};
+  }
   const bool fixed = a.batch == 1 || total == a.queries;
   const int64_t count = fixed ? total : At<const int32_t>(run, a.in[kLengths])[b] + int64_t{1};
   const int64_t start = check.Checked(count - a.queries < 0 ? a.rows : count - a.queries, a.rows - a.queries + 1);
-  return {start + a.queries, start};
+  return {start + a.queries, start, 0, start};
 }
 
 // Writes the rotated head to `y`.
@@ -53,7 +62,7 @@ void Rotate(const Args& a, const mge_run* run, const float* x, int64_t position,
 // Returns the position of new token `i` of sample `b` in the table of rotations.
 int64_t PositionOf(const Args& a, const mge_run* run, int64_t b, int64_t i, const Sample& s, IndexCheck& check) {
   if (!a.half) return 0;
-  const int64_t position = a.has_positions ? At<const int64_t>(run, a.in[kPositions])[b * a.queries + i] : s.start + i;
+  const int64_t position = a.has_positions ? At<const int64_t>(run, a.in[kPositions])[b * a.queries + i] : s.position + i;
   return check.Checked(position, a.cos_rows);
 }
 
@@ -64,9 +73,12 @@ void WriteCache(const Args& a, const mge_run* run, int64_t b, int64_t head, bool
   if (a.has_past) {
     const float* past =
         At<const float>(run, a.in[is_key ? kPastKey : kPastValue]) + (b * a.kv_heads + head) * a.past * a.size;
-    if (past != to) std::memcpy(to, past, static_cast<size_t>(a.past * a.size) * sizeof(float));
+    const int64_t kept = a.window_cache ? s.start : a.past;
+    if (past + s.dropped * a.size != to) {  // they may overlap
+      std::memmove(to, past + s.dropped * a.size, static_cast<size_t>(kept * a.size) * sizeof(float));
+    }
   }
-  std::fill(to + a.past * a.size, to + a.rows * a.size, 0.0f);
+  std::fill(to + (a.window_cache ? s.start : a.past) * a.size, to + a.rows * a.size, 0.0f);
   const float* from = a.packed ? At<const float>(run, a.in[kQ]) + (a.heads + (is_key ? 0 : a.kv_heads)) * a.size
                                : At<const float>(run, a.in[is_key ? kK : kV]);
   for (int64_t i = 0; i < a.queries; ++i) {
@@ -92,6 +104,7 @@ void AttendBlock(const Args& a, const mge_run* run, int64_t unit, IndexCheck& ch
   task.k = At<const float>(run, a.keys) + (b * a.kv_heads + kv) * a.rows * a.size;
   task.v = At<const float>(run, a.values) + (b * a.kv_heads + kv) * a.rows * a.size;
   task.softcap = a.softcap;
+  task.has_sinks = a.has_sinks;
   for (int r = 0; r < task.rows; ++r) {
     const int64_t head = kv * a.group() + (first + r) / a.queries, i = (first + r) % a.queries, at = s.start + i;
     const float* x = At<const float>(run, a.in[kQ]) + (b * a.queries + i) * a.q_step() + head * a.size;
@@ -104,6 +117,7 @@ void AttendBlock(const Args& a, const mge_run* run, int64_t unit, IndexCheck& ch
     task.q[r] = q[r];
     task.out[r] = At<float>(run, a.y) + ((b * a.queries + i) * a.heads + head) * a.size;
     task.end[r] = a.causal ? at + 1 : s.count;
+    if (a.has_sinks) task.sinks[r] = a.has_sink_input ? At<const float>(run, a.in[kSinks])[head] : 0;
     task.begin[r] = a.window ? std::max<int64_t>(0, at - a.window + 1) : 0;
   }
   a.attend(task);
@@ -129,6 +143,7 @@ Result Describe(const Problem& p, Isa isa, Args* a, double* serial_us) {
   if (Result r = ReadCachedAttention(p.node(), a); !r.ok()) return r;
   auto no = [](const char* why) { return Result{MGE_UNIMPLEMENTED, why}; };
   if (p.node().input(kQ).dtype() != MGE_DTYPE_F32) return no("only float32");
+  a->has_sink_input = p.node().has_input(kSinks);
   if (a->size > kAttendSize) return no("heads of more than 512 elements");
   if (a->group() * a->queries > 64) return no("so many queries that the products of the body are faster");
   const double floats = static_cast<double>(a->batch * a->kv_heads * a->rows * a->size);

@@ -131,6 +131,7 @@ void AttendOf(const AttendTask& t) {
     for (; d < t.size; d += kF) Mix<kRows, 1>(t, v, scores, count, d, factors);
   }
   for (int r = 0; r < kRows; ++r) {
+    if (t.has_sinks) softmax[r].sum += Exp(Splat(t.sinks[r] - softmax[r].maximum))[0];
     for (int64_t d = 0; d < t.size; ++d) t.out[r][d] /= softmax[r].sum;
   }
 }

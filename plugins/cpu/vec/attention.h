@@ -25,6 +25,8 @@ struct AttendTask {
   const float* k;                                // keys and values, `size` floats each, one after another
   const float* v;
   float softcap;  // limits the scores to this size; 0: no limit
+  bool has_sinks;
+  float sinks[kAttendRows];  // exp(sink) is added to the sum of the softmax
 };
 
 struct AttentionTable {

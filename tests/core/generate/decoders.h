@@ -45,6 +45,15 @@ output present.0.key
 output present.0.value
 )";
 
+// The same with attention to the six latest tokens. `keeps`: the cache holds only them.
+inline std::string WindowDecoder(bool keeps) {
+  std::string text = kAttentionDecoder;
+  const std::string heads = "{num_heads=2,kv_num_heads=1";
+  text.insert(text.find(heads) + heads.size(),
+              keeps ? ",local_window_size=6,sliding_window_cache=1" : ",local_window_size=6");
+  return text;
+}
+
 // A convolution over the last four tokens, which are its state, and positions.
 inline constexpr char kConvolutionDecoder[] = R"(
 input input_ids : int32[1,S]

@@ -23,9 +23,12 @@ struct Kind {
   const char* model;
   bool shared;
 };
-constexpr Kind kKinds[] = {{"SharedCaches", kAttentionDecoder, true},
-                           {"NewCaches", kAttentionDecoder, false},
-                           {"State", kConvolutionDecoder, false}};
+const std::string kWindowCaches = WindowDecoder(true);
+const Kind kKinds[] = {{"SharedCaches", kAttentionDecoder, true},
+                       {"NewCaches", kAttentionDecoder, false},
+                       {"WindowCaches", kWindowCaches.c_str(), false},
+                       {"WindowCachesBesideShared", kWindowCaches.c_str(), true},
+                       {"State", kConvolutionDecoder, false}};
 
 class EachDecoder : public testing::TestWithParam<Kind> {
  protected:
@@ -118,6 +121,20 @@ TEST(Generation, WithSharedAndWithNewCachesIsTheSame) {
     results.push_back(Continue(*generator, 300));  // shared caches grow
   }
   EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Generation, WithACacheOfTheLatestTokensIsTheSame) {
+  const auto runtime = CpuRuntime();
+  auto all = Make(DecoderSession(runtime, WindowDecoder(false).c_str()), DecoderConfig(false));
+  ASSERT_TRUE(all->Append(kPrompt).ok());
+  const std::vector<int64_t> tokens = Continue(*all, 40);
+  for (const int64_t slack : {0, 1, 5}) {
+    GenerationConfig config = DecoderConfig(true);
+    config.window_slack = slack;
+    auto window = Make(DecoderSession(runtime, kWindowCaches.c_str()), config);
+    ASSERT_TRUE(window->Append(kPrompt).ok());
+    EXPECT_EQ(Continue(*window, 40), tokens) << slack;
+  }
 }
 
 TEST(Generation, OnADeviceWithQueuesIsTheSame) {

@@ -18,6 +18,7 @@ struct Sizes {
   Attributes attrs = {};
   int64_t half = 0;  // rotated pairs
   std::vector<double> positions = {};
+  bool sinks = false;
 };
 
 Case CaseOf(const Sizes& s) {
@@ -45,7 +46,8 @@ Case CaseOf(const Sizes& s) {
   if (!s.positions.empty()) positions = Fill(DType::kI64, {s.batch, s.queries}, s.positions);
   return OneNode("GroupQueryAttention",
                  {q, k, v, past_key, past_value, Fill(DType::kI32, {s.batch}, last),
-                  Fill(DType::kI32, {1}, {static_cast<double>(s.total)}), cos, sin, positions},
+                  Fill(DType::kI32, {1}, {static_cast<double>(s.total)}), cos, sin, positions, Tensor(),
+                  s.sinks ? Random(DType::kF32, {s.heads}, -2, 3, 8) : Tensor()},
                  attrs, {6}, 3, "com.microsoft");
 }
 
@@ -106,6 +108,34 @@ TEST(GroupQueryAttention, LimitsScoresAndWhatAQuerySees) {
     for (int64_t window : {1, 2, 100, 300, 1000}) {
       const Attributes attrs = With({{"local_window_size", window}, {"softcap", 1.5f}, {"scale", 0.7f}});
       ExpectEqualToTheBody(backend, {.queries = 4, .past = 700, .total = 704, .attrs = attrs});
+    }
+  });
+}
+
+TEST(GroupQueryAttention, AddsSinksToTheSumOfTheSoftmax) {
+  OnEveryMachine([](Backend& backend) {
+    for (int64_t queries : {1, 3}) {
+      const int64_t total = 300 + queries;
+      ExpectEqualToTheBody(backend, {.queries = queries, .past = 300, .total = total, .half = 16, .sinks = true});
+      ExpectEqualToTheBody(
+          backend, {.queries = queries, .past = 300, .total = total, .attrs = With({{"smooth_softmax", int64_t{1}}})});
+      ExpectEqualToTheBody(backend, {.queries = queries,
+                                     .past = 300,
+                                     .total = total,
+                                     .attrs = With({{"local_window_size", int64_t{20}}}),
+                                     .sinks = true});
+    }
+  });
+}
+
+TEST(GroupQueryAttention, KeepsTheLatestTokensInAWindowCache) {
+  OnEveryMachine([](Backend& backend) {
+    for (int64_t rows : {8, 11}) {
+      for (int64_t total : {1, 5, 8, 9, 11, 12, 13, 14, 15, 16, 40}) {
+        const Attributes attrs = With({{"local_window_size", int64_t{8}}, {"sliding_window_cache", int64_t{1}}});
+        Sizes s = {.past = rows, .total = total, .packed = true, .attrs = attrs, .half = 16, .sinks = rows == 8};
+        ExpectEqualToTheBody(backend, s);
+      }
     }
   });
 }

@@ -165,18 +165,20 @@ absl::Status Infer(InferContext& ctx) {
   const DType type = ctx.input(kQ).dtype;
   const auto is_static = [&](int i) { return !ctx.has_input(i) || ctx.input(i).IsStatic(); };
   bool usual = ctx.has_input(kLengths) && ctx.has_input(kTotal) && ctx.constant(kTotal) && !ctx.has_input(kQueryLengths) &&
-               !ctx.has_output(3) && ctx.attrs().Int("sliding_window_cache") == 0 &&
-               ctx.attrs().Text("k_quant_type") == "NONE" && ctx.attrs().Text("v_quant_type") == "NONE" &&
+               !ctx.has_output(3) && ctx.attrs().Text("k_quant_type") == "NONE" &&
+               ctx.attrs().Text("v_quant_type") == "NONE" &&
                (ctx.attrs().Int("do_rotary") == 0 || (ctx.has_input(kCos) && ctx.has_input(kSin)));
   for (int i : {kQ, kK, kV, kPastKey, kPastValue}) usual = usual && is_static(i);
   if (!usual) return InferByParts(ctx);
   MGE_ASSIGN_OR_RETURN(const Sizes s, ReadSizes(ctx));
-  const Shape rows = {s.batch, s.shared ? 0 : s.queries, s.kv_heads * s.head}, past = {s.batch, s.kv_heads, s.past, s.head};
+  const Shape rows = {s.batch, s.shared ? 0 : s.queries, s.kv_heads * s.head};
+  const Shape past = {s.batch, s.kv_heads, s.capacity ? s.capacity : s.past, s.head};
   for (const auto& [i, shape] : {std::pair{kK, rows}, {kV, rows}, {kPastKey, past}, {kPastValue, past}}) {
     if (ctx.has_input(i) && (ctx.input(i).dims != shape || ctx.input(i).dtype != type)) return InferByParts(ctx);
   }
   ctx.SetOutput(0, {.dtype = type, .has_rank = true, .dims = {s.batch, s.queries, s.heads * s.head}});
-  const TensorType cache = {.dtype = type, .has_rank = true, .dims = {s.batch, s.kv_heads, s.rows(), s.head}};
+  const TensorType cache = {
+      .dtype = type, .has_rank = true, .dims = {s.batch, s.kv_heads, s.capacity ? s.capacity : s.rows(), s.head}};
   for (int i : {1, 2}) ctx.SetOutput(i, cache);
   return absl::OkStatus();
 }
