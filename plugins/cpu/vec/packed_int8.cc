@@ -38,12 +38,39 @@ MGE_INLINE VF LoadUntil(const float* a, int64_t k, int64_t last) {
   return k + kF <= last ? Load(a + k) : LoadN(a + k, static_cast<int>(k < last ? last - k : 0));
 }
 
+#if defined(__AVX512F__)
+MGE_INLINE int32_t SumOfLanes(VI v) { return _mm512_reduce_add_epi32((__m512i)v); }
+MGE_INLINE int32_t LargestLane(VI v) { return _mm512_reduce_max_epi32((__m512i)v); }
+#else
+MGE_INLINE int32_t SumOfLanes(VI v) {
+  __m128i x = _mm_add_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+  x = _mm_add_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  return _mm_cvtsi128_si32(_mm_add_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
+MGE_INLINE int32_t LargestLane(VI v) {
+  __m128i x = _mm_max_epi32(_mm256_castsi256_si128((__m256i)v), _mm256_extracti128_si256((__m256i)v, 1));
+  x = _mm_max_epi32(x, _mm_shuffle_epi32(x, 0x4e));
+  return _mm_cvtsi128_si32(_mm_max_epi32(x, _mm_shuffle_epi32(x, 0xb1)));
+}
+#endif
+
+// Returns the largest amount, or NaN if there is one: the bits of amounts have the order of integers, and NaN comes last.
+MGE_INLINE float LargestAmount(const float* a, int64_t first, int64_t last) {
+  VI largest = {};
+  for (int64_t k = first; k < last; k += kF) {
+    const VI bits = (VI)LoadUntil(a, k, last) & 0x7fffffff;
+    largest = bits > largest ? bits : largest;
+  }
+  const int32_t bits = LargestLane(largest);
+  float out;
+  __builtin_memcpy(&out, &bits, sizeof(out));
+  return out;
+}
+
 void Round(const float* a, const Int8Blocks& size, int8_t* row, Int8RowBlock* blocks) {
   for (int64_t b = 0; b < size.blocks; ++b) {
     const int64_t first = b * size.block, end = first + size.block, last = end < size.k ? end : size.k;
-    VF largest = {};
-    for (int64_t k = first; k < last; k += kF) largest = Max(Abs(LoadUntil(a, k, last)), largest);
-    const float most = MaxOf(largest);  // NaN makes the scale, and so the result, NaN
+    const float most = LargestAmount(a, first, last);  // NaN makes the scale, and so the result, NaN
     const float inverse = most > 0 ? 127 / most : 0;
     VI sums = {};
     for (int64_t k = first; k < end; k += kF) {
@@ -51,8 +78,7 @@ void Round(const float* a, const Int8Blocks& size, int8_t* row, Int8RowBlock* bl
       StoreBytes(numbers, size.bits == 4, row + k);
       sums += numbers;
     }
-    int32_t sum = 0;
-    for (int l = 0; l < kF; ++l) sum += sums[l];
+    const int32_t sum = SumOfLanes(sums);
     const float scale = most / 127;
     blocks[b] = {scale, scale * static_cast<float>(sum), -(1 << (size.bits - 1)) * sum};
   }
