@@ -221,6 +221,7 @@ absl::StatusOr<HostValue> ReadValue(const std::string& path, ValueKind kind);
 // Returns an "mge.plan/1" report. `times` and `summary` come from a profile and may be null. Defined in reports.cc.
 std::string PlanJson(const Plan& plan, const StepTimes& times = nullptr, const Summary* summary = nullptr);
 std::string ProfileJson(const Recording& recording);  // "mge.profile/1"; defined in profile.cc
+std::string ProfilePage(const Recording& recording);  // the same as a page of HTML
 
 // Returns an "mge.plugins/1" report. Defined in plugins.cc.
 std::string PluginsJson(std::span<const PluginFile> files, std::span<const PluginDirectory> directories,

@@ -3,7 +3,9 @@
 #include "core/base/exception.h"
 #include "core/base/file.h"
 #include "core/env/settings.h"
+#include "core/html/profile_page.h"
 #include "core/profile/summary.h"
+#include "core/profile/timeline.h"
 #include "core/profile/trace.h"
 #include "fmt/format.h"
 #include "nlohmann/json.hpp"
@@ -77,9 +79,7 @@ struct ProfileFile {
   }
 };
 
-}  // namespace
-
-std::string ProfileJson(const Recording& recording) {
+Json ProfileObject(const Recording& recording) {
   const Summary s = Summarise(recording);
   Json steps = Json::array(), operators = Json::array();
   for (const StepSummary& row : s.steps) steps.push_back(StepJson(recording, row));
@@ -92,21 +92,32 @@ std::string ProfileJson(const Recording& recording) {
                          {"gflops_per_s", Known(row.gflops)},
                          {"gb_per_s", Known(row.gbytes)}});
   }
-  const Json report = {{"schema", "mge.profile/1"},
-                       {"device", recording.plans.empty() ? "" : recording.plans.front().device},
-                       {"threads", s.width},
-                       {"runs", s.runs},
-                       {"counted_runs", s.counted},
-                       {"dropped_runs", recording.dropped},
-                       {"wall_us", s.wall_us},
-                       {"planning_us", s.planning_us},
-                       {"between_steps_us", s.between_us},
-                       {"estimated_us", s.estimated_us},
-                       {"estimated_steps_us", s.estimated_steps_us},
-                       {"estimate_off", s.off},
-                       {"steps", std::move(steps)},
-                       {"operators", std::move(operators)}};
-  return report.dump(2, ' ', false, Json::error_handler_t::replace);
+  return {{"schema", "mge.profile/1"},
+          {"device", recording.plans.empty() ? "" : recording.plans.front().device},
+          {"threads", s.width},
+          {"runs", s.runs},
+          {"counted_runs", s.counted},
+          {"dropped_runs", recording.dropped},
+          {"wall_us", s.wall_us},
+          {"planning_us", s.planning_us},
+          {"between_steps_us", s.between_us},
+          {"estimated_us", s.estimated_us},
+          {"estimated_steps_us", s.estimated_steps_us},
+          {"estimate_off", s.off},
+          {"steps", std::move(steps)},
+          {"operators", std::move(operators)}};
+}
+
+}  // namespace
+
+std::string ProfileJson(const Recording& recording) {
+  return ProfileObject(recording).dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string ProfilePage(const Recording& recording) {
+  // Read again: a text that is not UTF-8 has been replaced.
+  const Json profile = Json::parse(ProfileJson(recording)), timeline = Json::parse(TimelineText(recording));
+  return html::Page("Profile", html::ProfileBody(profile, timeline));
 }
 
 std::optional<Recorder> RecorderOf(mge_run_control* control, const mge_session& s) {
@@ -163,11 +174,15 @@ void mge_run_control_set_profile(mge_run_control* control, mge_profile* profile)
 mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out) try {
   MGE_API_NEEDS({"profile", profile}, {"format", format}, {"out", out});
   const std::string_view f = format;
-  if (f != "mge.profile/1" && f != "trace") {
-    return Misuse("mge_profile_report", "the format is \"mge.profile/1\" or \"trace\"");
+  std::string (*report)(const mge::Recording&) = nullptr;
+  if (f == "mge.profile/1") report = mge::api::ProfileJson;
+  if (f == "mge.timeline/1") report = mge::TimelineText;
+  if (f == "trace") report = [](const mge::Recording& recording) { return mge::TraceText(recording); };
+  if (f == "html") report = mge::api::ProfilePage;
+  if (!report) {
+    return Misuse("mge_profile_report", R"(the format is "mge.profile/1", "mge.timeline/1", "trace" or "html")");
   }
-  const mge::Recording recording = profile->profile->Read();
-  *out = mge::api::NewString(f == "trace" ? mge::TraceText(recording) : mge::api::ProfileJson(recording));
+  *out = mge::api::NewString(report(profile->profile->Read()));
   return nullptr;
 }
 MGE_API_CATCH

@@ -8,6 +8,7 @@
 #include "core/base/nearest.h"
 #include "core/base/resident_memory.h"
 #include "core/env/removed_names.h"
+#include "core/html/memory_page.h"
 #include "core/kvstore/collective_check.h"
 #include "core/kvstore/training_processes.h"
 #include "core/ops/op.h"
@@ -434,9 +435,11 @@ absl::StatusOr<std::string> RuntimeReport(Runtime& runtime, std::string_view sch
 
 absl::StatusOr<std::string> SessionReport(Session& session, const Plan* plan, std::string_view schema) {
   if (schema == "mge.inspect/1") return Dump(Inspect(session));
-  if (schema == "mge.memory/1") {
+  if (schema == "mge.memory/1" || schema == "memory.html") {
     MGE_ASSIGN_OR_RETURN(Json json, Memory(session, plan));
-    return Dump(json);
+    std::string text = Dump(json);
+    if (schema == "mge.memory/1") return text;
+    return html::Page("Memory", html::MemoryBody(html::Json::parse(text)));
   }
   if (schema == "mge.communication/1") return Dump(Communication(session));
   return Fail(errors::kApiMisuse, fmt::format("mge_session_report: unknown schema '{}'", schema));

@@ -6,6 +6,7 @@
 #include "core/api/options.h"
 #include "core/base/errors.h"
 #include "core/base/exception.h"
+#include "core/html/plan_page.h"
 #include "core/plan/bodies.h"
 #include "fmt/format.h"
 
@@ -118,7 +119,9 @@ mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* in
   MGE_API_ASSIGN_OR_RETURN(std::vector<mge::InputType> types, mge::api::TypesOf(*s->session, inputs, input_count));
   MGE_API_ASSIGN_OR_RETURN(std::shared_ptr<const mge::Plan> plan, s->session->PlanFor(types));
   std::string_view f = format;
-  if (f != "text" && f != "mge.plan/1") return Misuse(function, "the format is \"text\" or \"mge.plan/1\"");
+  if (f != "text" && f != "mge.plan/1" && f != "html") {
+    return Misuse(function, R"(the format is "text", "mge.plan/1" or "html")");
+  }
   mge::StepTimes times;
   mge::Summary summary;
   if (profile) {
@@ -126,8 +129,14 @@ mge_status* ShowPlan(const char* function, mge_session* s, mge_tensor* const* in
     summary = mge::Summarise(recording);
     times = mge::TimesOf(*profile->profile, recording, summary);
   }
-  *out = mge::api::NewString(f == "text" ? mge::PlanText(*plan, why != 0, times)
-                                         : mge::api::PlanJson(*plan, times, profile ? &summary : nullptr));
+  std::string shown;
+  if (f == "text") {
+    shown = mge::PlanText(*plan, why != 0, times);
+  } else {
+    shown = mge::api::PlanJson(*plan, times, profile ? &summary : nullptr);
+  }
+  if (f == "html") shown = mge::html::Page("Plan", mge::html::PlanBody(mge::html::Json::parse(shown)));
+  *out = mge::api::NewString(std::move(shown));
   return nullptr;
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <string>
 
+#include "fmt/format.h"
+
 namespace mge {
 namespace {
 
@@ -44,6 +46,17 @@ std::optional<int64_t> ParseByteSize(std::string_view text) {
   const double bytes = real * static_cast<double>(scale);
   if (!(bytes < 9.2e18)) return std::nullopt;
   return std::llround(bytes);
+}
+
+std::string HumanBytes(uint64_t bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
 }
 
 }  // namespace mge

@@ -46,4 +46,15 @@ std::string_view TakeUntil(std::string_view& rest, char end) {
   return out;
 }
 
+std::string CutLine(std::string_view line, size_t columns) {
+  size_t count = 0, cut = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const bool continues = (line[i] & 0xC0) == 0x80;  // a later byte of a character
+    if (continues) continue;
+    if (count + 1 == columns) cut = i;
+    if (++count > columns) return std::string(line.substr(0, cut)) + "…";
+  }
+  return std::string(line);
+}
+
 }  // namespace mge

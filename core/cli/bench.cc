@@ -7,8 +7,10 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "core/cli/bench_diff.h"
 #include "core/cli/generate.h"
 #include "core/cli/inputs.h"
+#include "core/cli/page_file.h"
 #include "core/process/child.h"
 #include "fmt/format.h"
 
@@ -263,6 +265,7 @@ class Benchmark {
   void PrintAsJson() {
     PrintJson(
         {{"schema", "mge.bench/1"},
+         {"model", o_.model},
          {"device", device_},
          {"threads", session_.threads()},
          {"neighbours", o_.neighbours},
@@ -320,6 +323,7 @@ class Benchmark {
 };
 
 int RunBench(const Globals& globals, const BenchOptions& o) {
+  if (o.model.empty()) return ReportUsage(globals, "MODEL is required", "mge bench --help");
   if (o.generate) {
     const bool inputs = !o.inputs.files.empty() || !o.inputs.shapes.empty() || o.inputs.seed != 0;
     if (inputs) return ReportUsage(globals, "--generate makes the inputs itself", "leave out --input, --shape and --seed");
@@ -330,12 +334,33 @@ int RunBench(const Globals& globals, const BenchOptions& o) {
   return Benchmark(globals, o).Run();
 }
 
+// Returns whether options of a benchmark are given, which a comparison does not have.
+bool HasBenchOptions(const BenchOptions& o) {
+  const BenchOptions none;
+  return !o.model.empty() || o.generate || o.seconds != none.seconds || o.runs != none.runs || o.warm != none.warm ||
+         o.io != none.io || !o.trace.empty() || o.neighbours != none.neighbours || !o.inputs.files.empty() ||
+         !o.inputs.shapes.empty() || o.inputs.seed != none.inputs.seed;
+}
+
+Arguments DeclareBenchDiff(Arguments app, BenchDiffOptions& o) {
+  Arguments compare =
+      app.AddCommand("diff", "Compares measurements: files with the output of mge bench --json, or of mge profile --json");
+  compare
+      .Add("BEFORE", o.before, "A file with one report, or several one after the other; of equal ones, the fastest counts")
+      .Required()
+      .ValueName("FILE")
+      .IsInput();
+  compare.Add("AFTER", o.after, "A file like BEFORE").Required().ValueName("FILE").IsInput();
+  compare.Add("--top", o.top, "Number of rows of each kind to show; 0: all").Between(0, 1e9);
+  AddPageOption(compare, o.page);
+  return compare;
+}
+
 }  // namespace
 
 Action DeclareBench(Arguments app, const Globals& globals) {
   auto o = std::make_shared<BenchOptions>();
   app.Add("MODEL", o->model, "An ONNX file; - is standard input; with --generate the folder of a language model")
-      .Required()
       .ValueName("FILE")
       .IsInput();
   const Argument generate =
@@ -356,7 +381,15 @@ Action DeclareBench(Arguments app, const Globals& globals) {
   app.Add("--trace", o->trace, "Writes a trace of a few additional runs for the viewers of Chrome and Perfetto")
       .ValueName("FILE")
       .Excludes(generate);
-  return [&globals, o] { return RunBench(globals, *o); };
+  app.TakesCommands(0);
+  auto diff = std::make_shared<BenchDiffOptions>();
+  const Arguments compare = DeclareBenchDiff(app, *diff);
+  return [&globals, o, diff, compare] {
+    if (!compare.Given()) return RunBench(globals, *o);
+    if (HasBenchOptions(*o))
+      return ReportUsage(globals, "mge bench diff measures nothing", "give only two files with reports");
+    return RunBenchDiff(globals, *diff);
+  };
 }
 
 }  // namespace mge::cli

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "core/base/lines.h"
 #include "core/base/status.h"
 #include "core/cli/terminal.h"
 #include "fmt/format.h"
@@ -129,17 +130,6 @@ std::string ProgramPath(const std::string& name) {
 }
 
 std::string Text(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
-std::string HumanBytes(uint64_t bytes) {
-  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  int unit = 0;
-  while (value >= 1024 && unit < 4) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
-}
 
 std::string TypeText(const Tensor& tensor) {
   if (tensor.kind() == MGE_VALUE_SEQUENCE) return fmt::format("sequence of {}", tensor.part_count());

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/byte_size.h"
 #include "core/base/duration_text.h"
 #include "core/base/errors.h"
 #include "core/base/shape.h"
@@ -51,7 +52,6 @@ Globals OnDevice(const Globals& globals, const std::string& device);
 // installation can be moved.
 std::string ProgramPath(const std::string& name);
 
-std::string HumanBytes(uint64_t bytes);      // "97.5 MiB"
 std::string TypeText(const Tensor& tensor);  // "float32[1,10]"
 std::string Escape(std::string_view text);   // escapes control characters
 std::string Text(const Json& value);         // a string without quotes, any other value as JSON

@@ -9,8 +9,11 @@
 #include <sstream>
 
 #include "core/cli/common.h"
+#include "core/cli/doctor_page.h"
+#include "core/cli/page_file.h"
 #include "core/cli/unexpected.h"
 #include "core/cli/zoo/model_writer.h"
+#include "core/html/page.h"
 #include "core/process/child.h"
 #include "fmt/ranges.h"
 
@@ -34,7 +37,7 @@ const Operator kOperators[] = {
 
 struct DoctorOptions {
   double timeout_s = 5;
-  std::string end_quarantine;
+  std::string end_quarantine, page;
   bool collective = false;  // check the processes of a launcher instead
 };
 
@@ -297,7 +300,37 @@ int CheckProcesses(const Globals& globals) {
   return kExitOk;
 }
 
+// Returns the settings that are not at their defaults, or null if they cannot be read. A child process reads them, because
+// they need the start of all backends.
+Json ChangedSettings(const Globals& globals, const DoctorOptions& o) {
+  auto read = [&](int report) {
+    LeaveFaults();
+    Globals quiet = globals;
+    quiet.quiet = true;
+    Runtime runtime;
+    Json settings, changed = Json::array();
+    if (!MakeRuntime(quiet, &runtime).ok() || !ReadReport(runtime, "mge.env/1", &settings).ok()) _exit(1);
+    for (const Json& s : settings["settings"]) {
+      if (s["origin"] != "default") changed.push_back({{"key", s["key"]}, {"value", s["value"]}, {"origin", s["origin"]}});
+    }
+    const Json line = {{"changed", std::move(changed)}};
+    if (dprintf(report, "%s\n", line.dump(-1, ' ', false, Json::error_handler_t::replace).c_str()) < 0) _exit(1);
+    _exit(0);
+  };
+  Json out;
+  const auto child = Child::Fork(read, 4 * o.timeout_s);
+  child->ReadToEnd([&] {
+    for (const std::string& line : child->TakeLines()) {
+      const Json said = Json::parse(line, nullptr, false);
+      if (said.is_object() && said.contains("changed")) out = said["changed"];
+    }
+    return true;
+  });
+  return out;
+}
+
 int RunDoctor(const Globals& globals, const DoctorOptions& o) {
+  if (int code = CheckPagePath(globals, o.page)) return code;
   if (o.collective) return CheckProcesses(globals);
   const RuntimeOptions options = OptionsOf(globals);
   if (!o.end_quarantine.empty()) {
@@ -331,7 +364,12 @@ int RunDoctor(const Globals& globals, const DoctorOptions& o) {
                        {"timeout_s", o.timeout_s},
                        {"passed", passed},
                        {"troubled", troubled},
-                       {"plugins", std::move(rows)}};
+                       {"plugins", std::move(rows)},
+                       {"system", SystemFacts()},
+                       {"changed_settings", ChangedSettings(globals, o)}};
+  if (!o.page.empty()) {
+    if (int code = WritePage(globals, o.page, html::Page("MGE on this machine", DoctorBody(report)))) return code;
+  }
   globals.json ? PrintJson(report) : Print(RenderReport(report));
   return passed > 0 && troubled == 0 ? kExitOk : kExitDevice;
 }
@@ -342,8 +380,13 @@ Action DeclareDoctor(Arguments app, const Globals& globals) {
   auto o = std::make_shared<DoctorOptions>();
   app.Add("--timeout", o->timeout_s, "Time limit in seconds for the start of a backend and for each operator")
       .Between(0.1, 3600);
-  app.AddFlag("--collective", o->collective,
-              "Instead, checks and measures sums over the processes of a launcher: mpirun -n 2 mge doctor --collective");
+  const Argument collective =
+      app.AddFlag("--collective", o->collective,
+                  "Instead, checks and measures sums over the processes of a launcher: mpirun -n 2 mge doctor --collective");
+  AddPageOption(app, o->page,
+                "Writes a page for a browser there, which needs no network: the tests, the system and the changed settings, "
+                "for the report of a fault")
+      .Excludes(collective);
   app.Add("--end-quarantine", o->end_quarantine, "NAME: removes this backend from quarantine first");
   return [&globals, o] { return RunDoctor(globals, *o); };
 }

@@ -2,10 +2,11 @@
 // The sub-commands plan and memory, which show the plan of a model.
 #include <algorithm>
 
-#include "core/cli/html.h"
 #include "core/cli/inputs.h"
 #include "core/cli/models_memory.h"
-#include "core/cli/report_pages.h"
+#include "core/cli/page_file.h"
+#include "core/html/memory_page.h"
+#include "core/html/plan_page.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -21,8 +22,6 @@ struct ReportOptions {
   size_t top = 10;
   std::string page;  // --html
 };
-
-constexpr char kHtmlDoc[] = "Writes a picture there: one page of HTML for a browser, which needs no network";
 
 constexpr int kMeasuredRuns = 5;  // a step's time is the median of these runs
 
@@ -52,6 +51,7 @@ std::string MeasuredText(const Json& r) {
 }
 
 int RunPlan(const Globals& globals, const ReportOptions& o) {
+  if (int code = CheckPagePath(globals, o.page)) return code;
   Runtime runtime;
   Session session;
   if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
@@ -78,7 +78,9 @@ int RunPlan(const Globals& globals, const ReportOptions& o) {
   if (!o.page.empty()) {
     if (s = session.Plan(in, "mge.plan/1", true, o.measure ? &*profile : nullptr).MoveTo(text); !s.ok())
       return Report(globals, s);
-    if (int code = html::WritePage(globals, o.page, "Plan of " + o.model, PlanPicture(Json::parse(text)))) return code;
+    if (int code = WritePage(globals, o.page, html::Page("Plan of " + o.model, html::PlanBody(Json::parse(text))))) {
+      return code;
+    }
   }
   s = session.Plan(in, globals.json ? "mge.plan/1" : "text", o.why, o.measure ? &*profile : nullptr).MoveTo(text);
   if (!s.ok()) return Report(globals, s);
@@ -153,6 +155,7 @@ std::string RenderMemory(const Json& r, size_t top) {
 
 int RunMemory(const Globals& globals, const ReportOptions& o) {
   if (o.models.size() > 1 && !o.page.empty()) return ReportUsage(globals, "--html shows one model", "give one model");
+  if (int code = CheckPagePath(globals, o.page)) return code;
   if (o.models.size() > 1) return ShowModelsMemory(globals, o.models, o.inputs);
   Runtime runtime;
   Session session;
@@ -165,7 +168,7 @@ int RunMemory(const Globals& globals, const ReportOptions& o) {
   if (Status s = session.Report("mge.memory/1").MoveTo(text); !s.ok()) return Report(globals, s);
   if (!o.page.empty()) {
     const std::string title = "Memory of " + o.models.front();
-    if (int code = html::WritePage(globals, o.page, title, MemoryPicture(Json::parse(text)))) return code;
+    if (int code = WritePage(globals, o.page, html::Page(title, html::MemoryBody(Json::parse(text))))) return code;
   }
   Print(globals.json ? text + "\n" : RenderMemory(Json::parse(text), o.top));
   return kExitOk;
@@ -180,7 +183,7 @@ Action DeclarePlan(Arguments app, const Globals& globals) {
   app.AddFlag("--why", o->why, "Adds reasons, alternatives and the place of every buffer");
   app.AddFlag("--measure", o->measure, "Runs the model and adds the time of each step, the median of 5, to the estimates");
   app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
-  app.Add("--html", o->page, kHtmlDoc).ValueName("FILE");
+  AddPageOption(app, o->page);
   return [&globals, o] { return RunPlan(globals, *o); };
 }
 
@@ -192,7 +195,7 @@ Action DeclareMemory(Arguments app, const Globals& globals) {
       .IsInput();
   o->inputs.Declare(app);
   app.Add("--top", o->top, "Number of buffers to show of a single model, the largest first");
-  app.Add("--html", o->page, kHtmlDoc).ValueName("FILE");
+  AddPageOption(app, o->page);
   return [&globals, o] { return RunMemory(globals, *o); };
 }
 

@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "core/cli/device_roofs.h"
 #include "core/cli/inputs.h"
+#include "core/cli/page_file.h"
+#include "core/html/profile_page.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
@@ -20,6 +23,7 @@ struct ProfileOptions {
   std::vector<std::string> skip;
   int64_t top = 0;
   bool in_order = false;
+  std::string page;  // --html
 };
 
 // Returns at most the last `width` characters, because exporters' names differ at the end.
@@ -103,7 +107,16 @@ std::string Render(const Json& r, const ProfileOptions& o) {
   return out;
 }
 
+int WriteProfilePage(const Globals& globals, const ProfileOptions& o, Runtime& runtime, const Profile& profile,
+                     const Json& report) {
+  std::string timeline;
+  if (Status s = profile.Report("mge.timeline/1").MoveTo(timeline); !s.ok()) return Report(globals, s);
+  const std::string body = html::ProfileBody(report, Json::parse(timeline), MeasureRoofs(globals, runtime));
+  return WritePage(globals, o.page, html::Page("Profile of " + o.model, body));
+}
+
 int RunProfile(const Globals& globals, const ProfileOptions& o) {
+  if (int code = CheckPagePath(globals, o.page)) return code;
   Runtime runtime;
   Session session;
   if (Status s = OpenModel(globals, o.model, &runtime, &session, o.skip); !s.ok()) return Report(globals, s);
@@ -132,7 +145,11 @@ int RunProfile(const Globals& globals, const ProfileOptions& o) {
   }
   std::string text;
   if (Status s = profile->Report("mge.profile/1").MoveTo(text); !s.ok()) return Report(globals, s);
-  Print(globals.json ? text + "\n" : Render(Json::parse(text), o));
+  const Json report = Json::parse(text);
+  if (!o.page.empty()) {
+    if (int code = WriteProfilePage(globals, o, runtime, *profile, report)) return code;
+  }
+  Print(globals.json ? text + "\n" : Render(report, o));
   return kExitOk;
 }
 
@@ -148,6 +165,8 @@ Action DeclareProfile(Arguments app, const Globals& globals) {
   app.Add("--top", o->top, "Number of steps to show; 0: all").Between(0, 1e9);
   app.AddFlag("--in-order", o->in_order, "Shows the steps in the order of execution, instead of the longest first");
   app.Add("--skip", o->skip, "A pass, rewrite or fusion to skip").Repeats();
+  AddPageOption(app, o->page,
+                "Writes a picture there, one page for a browser that needs no network: timeline, roofline, slowest steps");
   return [&globals, o] { return RunProfile(globals, *o); };
 }
 

@@ -52,15 +52,4 @@ size_t OutputColumns() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : SIZE_MAX;
 }
 
-std::string CutLine(std::string_view line, size_t columns) {
-  size_t count = 0, cut = 0;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const bool continues = (line[i] & 0xC0) == 0x80;  // a later byte of a character
-    if (continues) continue;
-    if (count + 1 == columns) cut = i;
-    ++count;
-  }
-  return count <= columns ? std::string(line) : std::string(line.substr(0, cut)) + "…";
-}
-
 }  // namespace mge::cli

@@ -22,7 +22,4 @@ std::string Styled(std::FILE* file, Style style, std::string_view text);
 // Returns the columns of the terminal that shows stdout, or SIZE_MAX if it is none.
 size_t OutputColumns();
 
-// Returns the first `columns` columns of a line of UTF-8, with "…" in place of the rest if it is longer.
-std::string CutLine(std::string_view line, size_t columns);
-
 }  // namespace mge::cli

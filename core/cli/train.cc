@@ -11,8 +11,10 @@
 #include <random>
 
 #include "core/cli/inputs.h"
+#include "core/cli/page_file.h"
 #include "core/cli/train_checkpoints.h"
 #include "core/cli/train_lists.h"
+#include "core/cli/train_page.h"
 #include "core/cli/training_data.h"
 #include "fmt/format.h"
 #include "fmt/ranges.h"
@@ -41,6 +43,7 @@ struct TrainOptions {
   bool training_form = false;
   bool strict_labels = false;
   TrainLists lists;
+  std::string page;  // --html
 
   double FirstRate() const {
     const Optimizer* optimizer = FindOptimizer(training.optimizer);  // a wrong name is an error of the session
@@ -89,6 +92,7 @@ struct Training {
   const Schedule schedule;
   const int64_t ranks;  // processes of the training
   const bool writes;    // this process writes the files: it is the only one, or rank 0
+  TrainPage& page;
   std::optional<TrainCheckpoints> checkpoints = {};
   TrainingProgress progress = {};
 
@@ -115,6 +119,7 @@ Status TrainEpoch(Training& t, std::span<const int64_t> order) {
     if (counts) p.loss_sum += loss * static_cast<double>(size);
     p.examples_done += size;
     ++p.steps;
+    t.page.AddStep(p.steps, loss, rate, size);
     if (t.o.every == 0 || p.steps % t.o.every != 0 || p.examples_done == t.data.examples()) continue;
     if (Status s = t.SaveCheckpoint(); !s.ok()) return s;
   }
@@ -183,7 +188,7 @@ int64_t CountRight(size_t axis, const Tensor& scores, const Tensor& labels) {
 
 // The results of a model on the examples of the validation.
 struct Validation {
-  double loss = 0, accuracy = 0;
+  double loss = NAN, accuracy = NAN;  // NaN: not measured
 };
 
 // Runs the model with its present parameters, in evaluation form. `axis`: the dimension of the classes; 0: no accuracy.
@@ -251,6 +256,7 @@ int CheckFolders(const Globals& globals, const TrainOptions& o, bool writes) {
     return ReportUsage(globals, fmt::format("--output {}: no file can be written there", o.output),
                        "create the folder, or name a file in another one");
   }
+  if (const int code = CheckPagePath(globals, writes ? o.page : "")) return code;
   if (o.checkpoints.empty()) return kExitOk;
   std::error_code error;
   if (writes) std::filesystem::create_directory(o.checkpoints, error);
@@ -363,7 +369,16 @@ int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOption
         "token_cross_entropy if it is the last one");
   }
 
-  Training training = {globals, o, data, session, schedule, place.ranks, writes};
+  TrainPage page(globals, writes ? o.page : "",
+                 {.model = o.model,
+                  .devices = fmt::format("{}", fmt::join(DevicesOf(session, o), ", ")),
+                  .optimizer = o.training.optimizer,
+                  .loss = o.training.loss,
+                  .parameters = static_cast<int64_t>(session.parameter_count()),
+                  .examples = data.examples(),
+                  .batch = o.batch,
+                  .epochs = o.epochs});
+  Training training = {globals, o, data, session, schedule, place.ranks, writes, page};
   training.progress.seed = o.seed;
   training.progress.batch = o.batch;
   training.progress.examples = data.examples();
@@ -404,9 +419,12 @@ int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOption
       rows.back()["accuracy"] = validation.accuracy;
       table.back().push_back(fmt::format("{:.4f}", validation.accuracy));
     }
+    if (mge_memory_facts memory = {}; session.Memory().MoveTo(memory).ok()) page.SetPlannedPeak(memory.planned_peak_bytes);
+    page.AddEpoch(number, training.progress.steps, loss, validation.loss, validation.accuracy);
     if (Status s = EndEpoch(training, validates ? validation.loss : loss); !s.ok()) return Report(globals, s);
     progress.Step(static_cast<size_t>(number));
   }
+  page.End();
   if (!writes) return kExitOk;
   Json communication;
   if (place.ranks > 1) {
@@ -553,6 +571,10 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.Add("--epochs", o->epochs, "Number of passes over all examples").Between(1, 1e9);
   app.Add("--batch", o->batch, "Examples per step; the last step of an epoch may have fewer").Between(1, 1e9);
   app.Add("--seed", o->seed, "Seed of the order of the examples");
+  AddPageOption(
+      app, o->page,
+      "Writes a page for a browser there, which needs no network: loss, learning rate, throughput and memory; it is "
+      "written again and loads itself again while the training goes on");
   return [&globals, o] { return RunTrain(globals, *o); };
 }
 

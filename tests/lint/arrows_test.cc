@@ -49,9 +49,9 @@ Layers ReadLayers(const Tree& tree) {
       layers.may_use[layer].insert(layers.may_use[used].begin(), layers.may_use[used].end());
     }
   }
-  // The command uses the public API and the conformance kit. From the core it uses only base, for error texts, process, and the
-  // interface of text, whose library it opens.
-  layers.may_use["cli"] = {"cli", "conform", "process", "text", "base"};
+  // The command uses the public API and the conformance kit. From the core it uses only base, for error texts, process, html,
+  // and the interface of text, whose library it opens.
+  layers.may_use["cli"] = {"cli", "conform", "process", "html", "text", "base"};
   return layers;
 }
 

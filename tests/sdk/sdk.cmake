@@ -104,7 +104,7 @@ find_program(MGE_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
 if(MGE_PYTHON AND NOT MGE_SANITIZE)
   set(without "import sys$<SEMICOLON> sys.modules['mge._compiled'] = None$<SEMICOLON> import unittest$<SEMICOLON> unittest.main(None)")
   set(modules mge_test models_test runs_test handles_test process_test values_test random_test bench_test data_test memory_test
-            onnxruntime_test generate_test embeddings_test fit_test)
+            pages_test onnxruntime_test generate_test embeddings_test fit_test)
   add_test(NAME sdk/python COMMAND ${MGE_PYTHON} -W error::ResourceWarning -m unittest ${modules}
            WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/sdk/python)
   add_test(NAME sdk/python_without_compiled_module COMMAND ${MGE_PYTHON} -c ${without} mge_test models_test runs_test handles_test values_test memory_test generate_test

@@ -663,13 +663,13 @@ MGE_API MGE_NODISCARD mge_status* mge_session_save(mge_session* session, const c
  * Identity. */
 MGE_API MGE_NODISCARD mge_status* mge_session_save_for_inference(mge_session* session, const char* path);
 
-/* Returns the plan for inputs of these types as JSON "mge.plan/1" or text. Does not read the tensors' data. `why` adds
- * the alternatives and reasons. */
+/* Returns the plan for inputs of these types as "text", as JSON "mge.plan/1", or as "html", a page for a browser that needs no
+ * network. Does not read the tensors' data. `why` adds the alternatives and reasons to the text. */
 MGE_API MGE_NODISCARD mge_status* mge_session_plan(mge_session* session, mge_tensor* const* inputs, size_t input_count,
                                                    const char* format, int32_t why, mge_string** out);
 /* Returns facts as JSON: "mge.inspect/1" (the model), "mge.memory/1" (planned and measured memory of the plans used so
  * far), "mge.communication/1" (the sums of gradients over processes: their time per step, and which part of it steps did not
- * wait for). */
+ * wait for). "memory.html" is "mge.memory/1" as a page for a browser. */
 MGE_API MGE_NODISCARD mge_status* mge_session_report(mge_session* session, const char* schema, mge_string** out);
 
 /* The memory and steps of a session, as planned and as measured. */
@@ -726,8 +726,8 @@ MGE_API MGE_NODISCARD mge_status* mge_session_plan_measured(mge_session* session
                                                             size_t input_count, const mge_profile* profile,
                                                             const char* format, int32_t why, mge_string** out);
 /* Returns the profile as JSON. `format` "mge.profile/1": the time of each step and of each type of operator; the steps,
- * planning and the gaps between steps add up to the wall time. "trace": every step of every run, for Chrome's and
- * Perfetto's viewers. */
+ * planning and the gaps between steps add up to the wall time. "mge.timeline/1": the steps of the run of median length, for
+ * each queue and thread. "trace": every step of every run, for Chrome's and Perfetto's viewers. "html": a page for a browser. */
 MGE_API MGE_NODISCARD mge_status* mge_profile_report(const mge_profile* profile, const char* format, mge_string** out);
 
 #ifdef __cplusplus

@@ -9,6 +9,7 @@ from typing import Any, Mapping, Sequence
 
 from ._handles import FenceHandle, Handle, Owner, ProfileHandle, RunControlHandle, TensorHandle, pointers
 from ._native import lib, take_text
+from ._pages import framed_or_none
 from .errors import UsageError, raise_for
 from .tensor import Tensor
 from .values import to_value, written
@@ -17,7 +18,7 @@ POLL_SECONDS = 0.05  # the longest wait that Ctrl-C does not end
 
 
 class Profile(Owner):
-    """The times of the steps of runs. The runs are those of each RunControl that has it."""
+    """The times of the steps of runs. The runs are those of each RunControl that has it. A notebook shows a picture of them."""
 
     def __init__(self) -> None:
         handle = ProfileHandle()
@@ -29,11 +30,15 @@ class Profile(Owner):
         lib.mge_profile_reset(self._open())
 
     def report(self, schema: str = "mge.profile/1") -> Any:
-        """Returns the times: "mge.profile/1", of each step and of each type of operator, or "trace", every step of every run, which
-        json.dump writes for the viewers of Chrome and Perfetto."""
+        """Returns the times: "mge.profile/1", of each step and of each type of operator, "mge.timeline/1", the steps of one run, or
+        "trace", every step of every run, which json.dump writes for the viewers of Chrome and Perfetto. "html" is a page for a browser,
+        as text."""
         out = c.c_void_p()
         raise_for(lib.mge_profile_report(self._open(), schema.encode(), c.byref(out)))
-        return json.loads(take_text(out))
+        return take_text(out) if schema == "html" else json.loads(take_text(out))
+
+    def _repr_html_(self) -> str | None:
+        return framed_or_none(lambda: self.report("html"))
 
 
 class RunControl(Owner):

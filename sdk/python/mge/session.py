@@ -10,15 +10,17 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Mapping as AnyMapping
 from collections.abc import MutableMapping as AnyMutableMapping
-from typing import Any, BinaryIO, Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Callable, ClassVar, Iterator, Mapping, Sequence
 
 from ._call import new_call
 from ._handles import Closable, FenceHandle, Handle, SessionHandle, TensorHandle, pointers
 from ._inbox import Progress, inbox_of
 from ._native import (ExampleOptions, MemoryFacts, ModelFile, ModelSource, RunOptions, SessionOptions, ValueFacts, lib,
                       take_text, text, texts)
+from ._pages import PlanText, framed_or_none
 from .context import Context
 from .errors import CancelledError, Error, UsageError, raise_for
 from .runs import POLL_SECONDS, EnqueuedRun, Memory, Profile, RunControl, control_of
@@ -34,7 +36,7 @@ _CLOSE_POLL_SECONDS = 0.001
 @dataclasses.dataclass(frozen=True)
 class MemoryUse:
     """Memory in bytes of the latest plan, as planned and as measured, its steps, and how many operations of the engine ran them in
-    the latest run."""
+    the latest run. A notebook shows a picture of the buffers, as long as the session lives."""
 
     planned_peak_bytes: int
     measured_peak_bytes: int
@@ -43,6 +45,14 @@ class MemoryUse:
     reference_steps: int
     staged_bytes: int
     engine_operations: int
+    _session: ClassVar[Callable[[], "Session | None"]] = staticmethod(lambda: None)  # Session.memory() sets its own
+
+    def _repr_html_(self) -> str | None:
+        session = self._session()
+        return None if session is None else framed_or_none(lambda: str(session.report("memory.html")))
+
+    def __getstate__(self) -> dict[str, int]:
+        return dataclasses.asdict(self)
 
 
 class States(AnyMutableMapping[str, Any]):
@@ -433,29 +443,34 @@ class Session(Closable):
 
     # ---- reports
 
-    def plan(self, inputs: Any = None, /, *, why: bool = False, profile: Profile | None = None, **named: Any) -> str:
+    def plan(self, inputs: Any = None, /, *, why: bool = False, profile: Profile | None = None, **named: Any) -> PlanText:
         """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons, `profile` the times that
-        it has measured."""
-        session = self._open()
+        it has measured. A notebook shows a picture of it; html() returns that."""
         handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
-        given, out = pointers(handles), c.c_void_p()
-        if profile is None:
-            raise_for(lib.mge_session_plan(session, given, len(handles), b"text", int(why), c.byref(out)))
-        else:
-            raise_for(lib.mge_session_plan_measured(session, given, len(handles), profile._open(), b"text", int(why),
-                                                    c.byref(out)))
-        return take_text(out)
+
+        def shown(form: bytes) -> str:
+            session, given, out = self._open(), pointers(handles), c.c_void_p()
+            if profile is None:
+                raise_for(lib.mge_session_plan(session, given, len(handles), form, int(why), c.byref(out)))
+            else:
+                raise_for(lib.mge_session_plan_measured(session, given, len(handles), profile._open(), form, int(why),
+                                                        c.byref(out)))
+            return take_text(out)
+
+        return PlanText._of(shown(b"text"), lambda: shown(b"html"))
 
     def report(self, schema: str) -> Any:
-        """Returns facts: "mge.inspect/1" (the model) or "mge.memory/1"."""
+        """Returns facts: "mge.inspect/1" (the model) or "mge.memory/1". "memory.html" is a page for a browser, as text."""
         out = c.c_void_p()
         raise_for(lib.mge_session_report(self._open(), schema.encode(), c.byref(out)))
-        return json.loads(take_text(out))
+        return take_text(out) if schema == "memory.html" else json.loads(take_text(out))
 
     def memory(self) -> MemoryUse:
         facts = MemoryFacts()
         raise_for(lib.mge_session_memory(self._open(), c.byref(facts)))
-        return MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
+        use = MemoryUse(**{f.name: getattr(facts, f.name) for f in dataclasses.fields(MemoryUse)})
+        object.__setattr__(use, "_session", weakref.ref(self))
+        return use
 
 
 def _load_copy(kind: Any, model: Any, arguments: Mapping[str, Any], states: Mapping[str, Any]) -> Any:
