@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts of texts: lines, and fields up to a separator. Conversion of several lines, such as a compiler's log, to one. Lines that are cut.
+// Parts of texts: lines, and fields up to a separator. Conversion of several lines, such as a compiler's log, to one. Lines
+// that are cut.
 #pragma once
 
 #include <cstddef>

@@ -92,8 +92,8 @@ std::string NameOfReport(const Json& report) {
   return name;
 }
 
-// Values of one side by name. Values of the same name are joined: the smallest one counts, which other programs of the machine disturbed
-// least, or their sum.
+// Values of one side by name. Values of the same name are joined to their sum or to the smallest one, which other programs
+// of the machine disturbed least.
 struct MeasuredSide {
   std::vector<std::string> names;  // in the order of the file
   std::map<std::string, double> values;
@@ -127,7 +127,8 @@ Json GroupOf(std::string_view title, std::string_view unit, const MeasuredSide& 
   return {{"title", title}, {"unit", unit}, {"rows", std::move(rows)}};
 }
 
-// Returns the values of one metric. With one report on each side, these are compared whatever was measured: their name is empty.
+// Returns the values of one metric, by the name of their report. If `name` is not empty, it is the name of all: with one
+// report on each side, these are compared whatever was measured.
 MeasuredSide MetricOf(const std::vector<Json>& reports, const MetricRow& metric, const std::string& name) {
   MeasuredSide side;
   for (const Json& report : reports) {
@@ -182,7 +183,7 @@ Json CompareReports(const BenchDiffOptions& o, const std::vector<Json>& before, 
 }
 
 std::string RenderDiff(const Json& diff, int64_t top) {
-  std::vector<std::vector<std::string>> table = {{"", "BEFORE", "AFTER", "AFTER/BEFORE", ""}};
+  std::vector<std::vector<std::string>> table = {{"", "BEFORE", "AFTER", "AFTER/BEFORE", "OF"}};
   for (const Json& group : diff["groups"]) {
     const std::string unit = group["unit"];
     const size_t all = group["rows"].size(), shown = top > 0 ? std::min(all, static_cast<size_t>(top)) : all;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 
 #include "core/cli/bench_diff.h"
 #include "core/html/chart.h"
@@ -20,7 +20,7 @@ int ColorOf(double ratio) { return ratio < 1 - kSame ? kLess : ratio > 1 + kSame
 // Draws bars from 1 to the ratio of each row.
 std::string RatioPicture(const Json& group, size_t shown) {
   const std::string unit = group["unit"];
-  html::Axis names = {.title = group["title"]};
+  html::Axis names = {};
   double low = 0.8, high = 1.25;
   std::vector<const Json*> rows;
   for (const Json& row : group["rows"]) {
@@ -52,7 +52,7 @@ std::string RatioPicture(const Json& group, size_t shown) {
 
 // Draws bars from 0 to the difference of each row.
 std::string DifferencePicture(const Json& group, size_t shown) {
-  html::Axis names = {.title = group["title"]};
+  html::Axis names = {};
   std::vector<double> differences;
   for (const Json& row : group["rows"]) {
     if (differences.size() == shown) break;
@@ -92,10 +92,12 @@ std::string BenchDiffBody(const Json& diff) {
   const bool is_profile = diff["of"] == "mge.profile/1";
   for (const Json& group : diff["groups"]) {
     const size_t all = group["rows"].size(), shown = std::min(all, kMaxBars);
-    out += html::Heading(html::Plain(group["title"])) + html::LeftOut(shown, all, "bars");
+    std::string title = html::Plain(group["title"]);
+    title[0] = static_cast<char>(std::toupper(title[0]));  // the titles are ours
+    out += html::Heading(title) + html::LeftOut(shown, all, "bars");
     const bool differences = is_profile && group["title"] != "run";
     out += differences ? DifferencePicture(group, shown) : RatioPicture(group, shown);
-    if (differences || all > 1) out += DiffTable(group);
+    if (differences || all > shown) out += DiffTable(group);
   }
   for (const char* side : {"before", "after"}) {
     const Json& names = diff[fmt::format("only_{}", side)];

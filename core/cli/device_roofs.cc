@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRoofSide = 1024;                   // of the matrices
 constexpr int64_t kRoofElements = int64_t{32} << 20;  // of the Relu: more than caches have
-constexpr int kRoofRuns = 4;
+constexpr int kRoofRuns = 8;
 
 // Runs a model of one operator on a square matrix or a vector of ones, and returns its fastest step. Null if it cannot run.
 Json FastestStep(const Globals& globals, Runtime& runtime, const std::string& op, size_t inputs,

@@ -7,8 +7,8 @@
 
 namespace mge::cli {
 
-// Measures a product of matrices of 1024x1024 and a Relu of 128 MiB on the device and with the threads of the options. Takes about a second.
-// A rate is 0 if its model cannot run there, as where the memory does not suffice.
+// Measures a product of matrices of 1024x1024 and a Relu of 128 MiB, on the device and with the threads of the options. Takes
+// about a second. A rate is 0 if its model cannot run, such as without enough memory.
 html::Roofs MeasureRoofs(const Globals& globals, Runtime& runtime);
 
 }  // namespace mge::cli

@@ -262,9 +262,9 @@ std::string RenderReport(const Json& report) {
         add("fix:", c["fix"]);
       }
     }
-    if (f["verdict"] == "loaded" && f["devices"].empty() && f["troubled"] == false) {
-      out += "  it has no device\n";
-      if (f["name"] == "virtual") add("fix:", "set MGE_VIRTUAL_DEVICES=1 for a device in software");
+    if (const auto [note, advice] = NoteOnDevices(f); !note.empty()) {
+      out += fmt::format("  {}\n", note);
+      add("fix:", advice);
     }
     if (f["verdict"] == "accepted" && f["classes"].empty()) {
       out += "  it connects the processes of a launcher; to test it: mpirun -n 2 mge doctor --collective\n";

@@ -53,10 +53,12 @@ std::string DeviceTable(const Json& report) {
 std::string PluginTable(const Json& report) {
   std::vector<std::vector<std::string>> rows;
   for (const Json& p : report["plugins"]) {
-    const std::string warning = html::Plain(p["warning"]), reason = html::Plain(p["reason"]);
+    const auto [note, advice] = NoteOnDevices(p);
+    std::string reason = html::Plain(p["reason"]), fix = html::Plain(p["fix"]);
+    if (reason.empty()) reason = note.empty() ? html::Plain(p["warning"]) : note;
+    if (fix.empty()) fix = advice;
     rows.push_back({html::Plain(p["path"]), html::Plain(p["state"]),
-                    html::Plain(p["name"]) + " " + html::Plain(p["version"]), html::Plain(p["verdict"]),
-                    reason.empty() ? warning : reason, html::Plain(p["fix"])});
+                    html::Plain(p["name"]) + " " + html::Plain(p["version"]), html::Plain(p["verdict"]), reason, fix});
   }
   if (rows.empty())
     return html::Paragraph("No file of a backend was found; mge plugins paths lists the searched directories.");
@@ -90,6 +92,11 @@ Json SystemFacts() {
   add("processors for this process", std::to_string(UsableProcessors()));
   add("memory", HumanBytes(pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE))));
   return rows;
+}
+
+std::pair<std::string, std::string> NoteOnDevices(const Json& plugin) {
+  if (plugin["verdict"] != "loaded" || !plugin["devices"].empty() || plugin["troubled"] != false) return {};
+  return {"it has no device", plugin["name"] == "virtual" ? "set MGE_VIRTUAL_DEVICES=1 for a device in software" : ""};
 }
 
 std::string DoctorBody(const Json& report) {

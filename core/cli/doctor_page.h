@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "core/cli/common.h"
 
@@ -10,6 +11,10 @@ namespace mge::cli {
 
 // Returns facts about the build, the system and the processor: a list of objects with the texts "label" and "value".
 Json SystemFacts();
+
+// Returns a note on a backend that works but has no device, and what to do about it. Both are empty for every other row of
+// "mge.doctor/1".
+std::pair<std::string, std::string> NoteOnDevices(const Json& plugin);
 
 // Draws the report "mge.doctor/1" as the body of a page.
 std::string DoctorBody(const Json& report);

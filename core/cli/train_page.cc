@@ -16,6 +16,7 @@ namespace {
 
 constexpr auto kWriteEvery = std::chrono::seconds(1);
 constexpr std::chrono::milliseconds kMeasureEvery(200), kMeasureEveryLater(2000);  // of the throughput and the memory
+constexpr std::chrono::milliseconds kShortestWindow(2);
 constexpr int kRefreshSeconds = 2;
 constexpr size_t kMaxEpochs = 50;  // rows of the table
 
@@ -25,7 +26,7 @@ struct Curve {
   const char* name;
 };
 
-std::string CurvePicture(const char* title, html::Unit unit, bool from_zero, double last_step,
+std::string CurvePicture(const char* title, const char* axis, html::Unit unit, bool from_zero, double last_step,
                          const std::vector<Curve>& curves, double guide = NAN, const std::string& guide_text = {}) {
   std::vector<double> values = {};
   for (const Curve& curve : curves) {
@@ -35,7 +36,7 @@ std::string CurvePicture(const char* title, html::Unit unit, bool from_zero, dou
   if (values.empty()) return {};
   if (std::isfinite(guide)) values.push_back(guide * 1.05);
   html::Chart chart({.title = "step", .low = 0, .high = std::max(last_step, 1.0), .unit = html::Unit::kCount},
-                    html::AxisOf(title, values, unit, from_zero), html::Chart::Size{.height = 250});
+                    html::AxisOf(axis, values, unit, from_zero), html::Chart::Size{.height = 250});
   int color = 0;
   for (const Curve& curve : curves) {
     if (curve.series->empty()) continue;
@@ -76,13 +77,21 @@ void TrainPage::AddStep(int64_t step, double loss, double rate, int64_t examples
   window_examples_ += examples;
   const Clock::time_point now = Clock::now();
   const auto every = std::clamp<Clock::duration>((now - begin_) / 100, kMeasureEvery, kMeasureEveryLater);
-  if (now - window_begin_ >= every) {
-    speed_.Add(x, static_cast<double>(window_examples_) / std::chrono::duration<double>(now - window_begin_).count());
-    memory_.Add(x, static_cast<double>(ReadResidentMemory().total));
-    window_examples_ = 0;
-    window_begin_ = now;
-  }
+  if (now - window_begin_ >= every) EndWindow(now);
   if (now - written_ >= kWriteEvery) Write("training", true);
+}
+
+void TrainPage::EndWindow(Clock::time_point now) {
+  const auto x = static_cast<double>(step_);
+  speed_.Add(x, static_cast<double>(window_examples_) / std::chrono::duration<double>(now - window_begin_).count());
+  memory_.Add(x, static_cast<double>(ReadResidentMemory().total));
+  window_examples_ = 0;
+  window_begin_ = now;
+}
+
+void TrainPage::EndSteps() {
+  const Clock::time_point now = Clock::now();
+  if (!path_.empty() && window_examples_ > 0 && now - window_begin_ >= kShortestWindow) EndWindow(now);
 }
 
 void TrainPage::AddEpoch(int64_t epoch, int64_t step, double loss, double validation, double accuracy) {
@@ -93,7 +102,7 @@ void TrainPage::AddEpoch(int64_t epoch, int64_t step, double loss, double valida
   auto text = [](double value) { return std::isnan(value) ? std::string("-") : fmt::format("{:.6g}", value); };
   epochs_.push_back({std::to_string(epoch), std::to_string(step), text(loss), text(validation), text(accuracy)});
   if (epochs_.size() > kMaxEpochs) epochs_.erase(epochs_.begin());
-  window_begin_ = Clock::now();  // the validation is not part of the throughput
+  window_begin_ = Clock::now();
   window_examples_ = 0;
 }
 
@@ -124,7 +133,7 @@ std::string TrainPage::Body(std::string_view state) const {
                    {"device", facts_.devices},
                    {"optimizer", facts_.optimizer},
                    {"loss", facts_.loss},
-                   {"parameters", std::to_string(facts_.parameters)},
+                   {"parameter tensors", std::to_string(facts_.parameters)},
                    {"examples", std::to_string(facts_.examples)},
                    {"batch", std::to_string(facts_.batch)}});
   if (loss_.empty()) return out + html::Paragraph("No step has ended yet.");
@@ -133,14 +142,16 @@ std::string TrainPage::Body(std::string_view state) const {
         fmt::format("{} steps had a loss that is NaN or infinite; the curve leaves them out.", loss_.not_finite()));
   }
   using html::Unit;
-  out += CurvePicture("Loss", Unit::kNumber, false, last, {{&loss_, "training"}, {&validation_, "validation"}});
-  out += CurvePicture("Accuracy on the validation", Unit::kNumber, false, last, {{&accuracy_, "accuracy"}});
-  out += CurvePicture("Learning rate", Unit::kNumber, true, last, {{&rate_, "rate"}});
-  out += CurvePicture("Throughput (examples/s)", Unit::kNumber, true, last, {{&speed_, "examples/s"}});
+  out += CurvePicture("Loss", "loss of a step", Unit::kNumber, false, last,
+                      {{&loss_, "training"}, {&validation_, "validation"}});
+  out += CurvePicture("Accuracy on the validation", "fraction of the labels", Unit::kNumber, false, last,
+                      {{&accuracy_, "accuracy"}});
+  out += CurvePicture("Learning rate", "", Unit::kNumber, true, last, {{&rate_, "rate"}});
+  out += CurvePicture("Throughput", "examples per second", Unit::kNumber, true, last, {{&speed_, "examples/s"}});
   const auto planned = static_cast<double>(planned_peak_bytes_);
   out +=
-      CurvePicture("Memory of the process", Unit::kBytes, true, last, {{&memory_, "resident"}}, planned > 0 ? planned : NAN,
-                   "planned peak of a step on the device: " + HumanBytes(planned_peak_bytes_));
+      CurvePicture("Memory of the process", "pages in memory", Unit::kBytes, true, last, {{&memory_, "resident"}},
+                   planned > 0 ? planned : NAN, "planned peak of a step on the device: " + HumanBytes(planned_peak_bytes_));
   if (epochs_.empty()) return out;
   return out + html::Heading("Epochs") +
          html::Table({{"epoch", true}, {"step", true}, {"loss", true}, {"validation", true}, {"accuracy", true}}, epochs_) +

@@ -12,9 +12,9 @@
 
 namespace mge::cli {
 
-// Writes a page while a training goes on, at most once a second and atomically. A browser loads it again every two seconds until the training has
-// ended. If the object is destroyed before End(), the page says that the training has stopped. Does nothing with an empty path.
-// If a write fails, prints the error once; the training goes on.
+// Writes a page while a training goes on, at most once a second and atomically. A browser loads it again every two seconds
+// until the training has ended. If the object is destroyed before End(), the page says that the training has stopped. Does
+// nothing with an empty path. If a write fails, prints the error once; the training goes on.
 class TrainPage {
  public:
   struct Facts {
@@ -30,6 +30,8 @@ class TrainPage {
   // Adds a step that has computed `examples` examples.
   void AddStep(int64_t step, double loss, double rate, int64_t examples);
   // Adds the end of an epoch. `validation` and `accuracy` are NaN if there is none.
+  // EndSteps() comes before the validation, whose time is not part of the throughput.
+  void EndSteps();
   void AddEpoch(int64_t epoch, int64_t step, double loss, double validation, double accuracy);
   // The memory of a step on its devices, as planned.
   void SetPlannedPeak(uint64_t planned_peak_bytes) { planned_peak_bytes_ = planned_peak_bytes; }
@@ -37,6 +39,7 @@ class TrainPage {
 
  private:
   using Clock = std::chrono::steady_clock;
+  void EndWindow(Clock::time_point now);  // adds the throughput and the memory since the begin of the window
   void Write(std::string_view state, bool live);
   std::string Body(std::string_view state) const;
 

@@ -12,7 +12,7 @@ namespace mge::html {
 namespace {
 
 constexpr double kLetter = 6.8;             // the mean width of a letter of 12 pixels
-constexpr size_t kMaxNameColumns = 34;      // of the name of a lane
+constexpr size_t kMaxNameColumns = 48;      // of the name of a lane
 constexpr int kBelow = 44, kAbove = 26;     // pixels for the texts of the axes
 constexpr double kTickX = 95, kTickY = 42;  // pixels between ticks, at least
 

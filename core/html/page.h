@@ -26,8 +26,8 @@ inline constexpr int kColors = 6;
 // pass here, because they come from anybody.
 std::string Text(std::string_view text);
 
-// Returns a string without its quotes, any other value as JSON, cut to kMaxColumns. Not escaped for HTML, but control characters
-// are visible: a name has no line breaks.
+// Returns a string without its quotes, any other value as JSON, cut to kMaxColumns. Not escaped for HTML, but control
+// characters are visible: a name has no line breaks.
 std::string Plain(const Json& value);
 // Returns the texts of an array with a separator, at most kMaxListed of them. Not escaped.
 std::string Listed(const Json& texts, std::string_view separator);

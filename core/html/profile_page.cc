@@ -121,7 +121,7 @@ std::string Roofline(const Json& profile, const Roofs& given, const OperatorColo
   }
   if (dots.empty()) return {};
   const bool measured = given.gflops_per_s > 0 && given.gb_per_s > 0;
-  const Roofs roofs = measured ? given : best;
+  const Roofs roofs = {std::max(given.gflops_per_s, best.gflops_per_s), measured ? given.gb_per_s : best.gb_per_s};
   const double ridge = roofs.gflops_per_s / roofs.gb_per_s;
   std::ranges::stable_sort(dots, [](const Dot& a, const Dot& b) { return (*a.step)["time_us"] > (*b.step)["time_us"]; });
   const size_t all = dots.size();
@@ -151,7 +151,7 @@ std::string Roofline(const Json& profile, const Roofs& given, const OperatorColo
                     Plain((*dot.step)["operator"]), Plain((*dot.step)["kernel"]), dot.rate, Rate((*dot.step)["gb_per_s"]),
                     dot.intensity, DurationText((*dot.step)["time_us"].get<double>()), Percent(share)));
   }
-  const std::string from = measured ? "rates of a large product and a large Relu on this device, measured just now"
+  const std::string from = measured ? "best rates of a large product or of a step, and of a large Relu on this device"
                                     : "rates of the fastest steps";
   return Heading("Roofline") +
          Paragraph(

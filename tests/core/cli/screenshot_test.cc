@@ -10,8 +10,8 @@ namespace {
 
 namespace ob = onnx_builder;
 
-// Finds texts of pictures that overlap each other or leave their picture. The pages forbid scripts; a copy that allows this one
-// writes what it finds into its title.
+// Finds texts of pictures that overlap each other or leave their picture. The pages forbid scripts; a copy that allows this
+// one writes what it finds into its title.
 constexpr char kMeasuring[] = R"(<script>
 const found = [];
 for (const svg of document.querySelectorAll("svg")) {
