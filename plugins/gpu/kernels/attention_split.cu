@@ -9,7 +9,7 @@
 
 namespace mge::gpu {
 
-// What a part has in memory: its largest score, the sum of its weights, and the weighted sums of the values' columns.
+// Returns the floats of a part in memory: its largest score, the sum of its weights, and the weighted sums of the columns.
 GPU_DEVICE int64_t PartFloats(const AttentionArgs& args) { return 2 + args.value_size; }
 
 // A thread has the columns lane, lane + warp and so on, of up to kHead ones.

@@ -41,7 +41,7 @@ struct MmaTile {
 // Load() adds the bytes to Line::total. This factor is a matrix in memory.
 template <typename T>
 struct Lines {
-  // What a thread knows of the vectors that it copies: where the first one is in this step, and how far the next one is.
+  // The vectors that a thread copies: the place of the first one in this step, and the distance to the next one.
   struct Line {
     const T* from;
     int64_t next;

@@ -12,7 +12,7 @@
 namespace mge::gpu {
 namespace {
 
-// From so many rows on, reading the weights again for each kPackedRows rows takes longer than unpacking them once.
+// The number of rows from which on unpacking the weights once takes less time than reading them for each kPackedRows rows.
 constexpr int64_t kManyRows = 17;
 
 PackedWeightsArgs ArgsOf(const NBitsProduct& w) {

@@ -9,7 +9,7 @@
 
 namespace mge::testing {
 
-// What zero_points are.
+// Kinds of zero_points.
 enum class Zeros { kNone, kPacked, kFloat };
 
 struct Weights {
