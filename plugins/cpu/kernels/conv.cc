@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conv with one to three spatial dimensions, float32, channels last, alone or with an epilogue. Either a matrix product
-// whose rows are the windows of the image, or depthwise loops.
+// whose rows are the windows of the image, or depthwise loops, which a group of few channels runs once for each of them.
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
@@ -216,43 +216,54 @@ struct DepthwiseArgs {
   const DepthwiseTable* table;
   DepthwiseTask task;
   Chunks chunks;       // chunks of all parts of all rows
-  Chunks repeats;      // chunks of the image's elements
-  int64_t multiplier;  // outputs of a channel; if there are several, the image is repeated in the workspace
+  Chunks repeats;      // chunks of the groups of all pixels
+  int64_t passes;      // channels of a group
+  int64_t multiplier;  // outputs of a group
+  bool repeats_image;  // in the workspace: one channel of each group, as often as the group has outputs
   uint64_t image_offset;
   bool packs, has_bias, has_add;
   uint64_t threads;  // ConvThreads()
   Operands on;
 };
 
-void PackDepthwise(const DepthwiseTask& t, const float* source, float* out) {
-  TransposeFilter(source, t.channels, 1, t.kd * t.kh * t.kw, out);
+int64_t FilterTaps(const DepthwiseTask& t) { return t.kd * t.kh * t.kw; }
+
+// Writes a filter (output, channel of the group, tap) as (channel, tap, output).
+void PackDepthwise(const DepthwiseArgs& s, const float* source, float* out) {
+  TransposeFilter(source, s.task.channels, 1, s.passes * FilterTaps(s.task), out);
 }
 
 mge_code LaunchDepthwise(const DepthwiseArgs& s, const mge_run* run) {
   DepthwiseTask t = s.task;
-  t.x = At<float>(run, s.on.x);
-  t.y = At<float>(run, s.on.y);
-  t.weights = At<float>(run, s.on.weights);
+  const float* x = At<float>(run, s.on.x);
+  const float* weights = At<float>(run, s.on.weights);
   if (s.packs) {
     float* packed = At<float>(run, s.on.workspace);
-    PackDepthwise(t, t.weights, packed);
-    t.weights = packed;
+    PackDepthwise(s, weights, packed);
+    weights = packed;
   }
-  if (s.has_bias) t.bias = At<float>(run, s.on.bias);
-  if (s.has_add) t.add = At<float>(run, s.on.add);
-  if (s.multiplier > 1) {
-    auto* repeated = reinterpret_cast<float*>(At<char>(run, s.on.workspace) + s.image_offset);
-    ForConvChunks(run, s.threads, s.repeats, [&](uint64_t begin, uint64_t end) {
-      s.table->repeat(t.x + begin, static_cast<int64_t>(end - begin), s.multiplier,
-                      repeated + static_cast<int64_t>(begin) * s.multiplier);
+  auto* repeated = s.repeats_image ? reinterpret_cast<float*>(At<char>(run, s.on.workspace) + s.image_offset) : nullptr;
+  t.x = repeated ? repeated : x;
+  t.y = At<float>(run, s.on.y);
+  for (int64_t pass = 0; pass < s.passes; ++pass) {
+    if (repeated) {
+      ForConvChunks(run, s.threads, s.repeats, [&](uint64_t begin, uint64_t end) {
+        s.table->repeat(x + pass + static_cast<int64_t>(begin) * s.passes, static_cast<int64_t>(end - begin), s.passes,
+                        s.multiplier, repeated + static_cast<int64_t>(begin) * s.multiplier);
+      });
+    }
+    t.weights = weights + pass * FilterTaps(t) * t.channels;
+    t.bias = s.has_bias && pass == 0 ? At<float>(run, s.on.bias) : nullptr;
+    t.add = pass > 0 ? t.y : s.has_add ? At<float>(run, s.on.add) : nullptr;
+    t.activation = pass + 1 == s.passes ? s.task.activation : Activation::kNone;
+    ForConvChunks(run, s.threads, s.chunks, [&](uint64_t begin, uint64_t end) {
+      s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
     });
-    t.x = repeated;
   }
-  ForConvChunks(run, s.threads, s.chunks, [&](uint64_t begin, uint64_t end) {
-    s.table->run(t, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-  });
   return MGE_OK;
 }
+
+bool RepeatsImage(const Convolution& c) { return c.multiplier() > 1 || c.group_channels() > 1; }
 
 double DepthwiseUs(const Convolution& c, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
@@ -264,8 +275,9 @@ double DepthwiseUs(const Convolution& c, Isa isa) {
   bool unrolled = w.kh == w.kw && (w.kw == 3 || w.kw == 5) && w.sw <= 2 && w.dh == 1 && w.dw == 1;
   double per_us = isa == Isa::kAvx512 ? 80e3 : isa == Isa::kAvx2 ? 40e3 : 10e3;
   flops *= 1 + 3.0 / static_cast<double>(w.ow);  // the ends of short lines
-  const double repeat = c.multiplier() > 1 ? RepeatUs(c.images * c.in_pixels() * c.outputs) : 0;
-  return 0.1 + repeat + flops / (unrolled ? per_us : 0.5 * per_us) + WindowUs(bytes) + ActivationUs(c, isa);
+  const double repeat = RepeatsImage(c) ? RepeatUs(c.images * c.in_pixels() * c.outputs) : 0;
+  const double pass = repeat + flops / (unrolled ? per_us : 0.5 * per_us) + WindowUs(bytes);
+  return 0.1 + static_cast<double>(c.group_channels()) * pass + ActivationUs(c, isa);
 }
 
 class DepthwiseKernel : public ConvKernel {
@@ -307,17 +319,18 @@ class DepthwiseKernel : public ConvKernel {
     args_.task.parts =
         std::clamp<int64_t>(w.ow / kMinPixels, 1, std::max<int64_t>(1, static_cast<int64_t>(kMaxChunks) / rows));
     auto parts = static_cast<uint64_t>(rows * args_.task.parts);
-    args_.chunks = SplitWork(parts, DepthwiseUs(c, isa) / static_cast<double>(parts));
+    args_.passes = c.group_channels();
+    args_.chunks = SplitWork(parts, DepthwiseUs(c, isa) / static_cast<double>(parts * static_cast<uint64_t>(args_.passes)));
     args_.packs = !c.weights_constant;
     args_.has_bias = c.bias >= 0;
     args_.has_add = c.add >= 0;
-    packed_bytes_ = BytesOf(c.outputs * c.taps());
-    const int64_t elements = c.images * c.in_pixels() * c.channels;
+    packed_bytes_ = BytesOf(c.outputs * c.k());
     args_.multiplier = c.multiplier();
-    args_.repeats =
-        SplitWork(static_cast<uint64_t>(elements), RepeatUs(elements * c.multiplier()) / static_cast<double>(elements));
+    args_.repeats_image = RepeatsImage(c);
+    const int64_t elements = c.images * c.in_pixels() * c.groups, repeated = elements * c.multiplier();
+    args_.repeats = SplitWork(static_cast<uint64_t>(elements), RepeatUs(repeated) / static_cast<double>(elements));
     args_.image_offset = args_.packs ? (packed_bytes_ + 63) / 64 * 64 : 0;
-    workspace_bytes_ = args_.image_offset + (c.multiplier() > 1 ? BytesOf(elements * c.multiplier()) : 0);
+    workspace_bytes_ = args_.image_offset + (args_.repeats_image ? BytesOf(repeated) : 0);
   }
   uint32_t args_bytes() const override { return sizeof(DepthwiseArgs); }
   uint64_t workspace_bytes() const override { return workspace_bytes_; }
@@ -328,8 +341,8 @@ class DepthwiseKernel : public ConvKernel {
   }
 
  private:
-  void PackWeights(const float* source, float* out) override { PackDepthwise(args_.task, source, out); }
-  std::string weights_form() const override { return FormOf("depthwise", {conv_.outputs, conv_.taps()}); }
+  void PackWeights(const float* source, float* out) override { PackDepthwise(args_, source, out); }
+  std::string weights_form() const override { return FormOf("depthwise", {conv_.outputs, conv_.k()}); }
 
   DepthwiseArgs args_ = {};
   uint64_t workspace_bytes_ = 0;
@@ -357,10 +370,12 @@ struct ConvRow {
         c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
       Add(offers, isa, std::move(c));
     };
-    if (conv.depthwise()) {
+    if (conv.depthwise() || (conv.groups > 1 && conv.group_channels() <= kMaxGroupPasses)) {
       double us = DepthwiseUs(conv, isa);
-      return offer(kDepthwise, "cpu.conv.depthwise", us, DepthwiseKernel(conv, isa).workspace_bytes());
+      offer(kDepthwise, conv.depthwise() ? "cpu.conv.depthwise" : "cpu.conv.grouped", us,
+            DepthwiseKernel(conv, isa).workspace_bytes());
     }
+    if (conv.depthwise()) return;
     offer(kProduct, conv.pointwise() ? "cpu.conv.pointwise" : "cpu.conv.windows", GemmUs(conv, isa),
           GemmConvKernel(conv, isa).workspace_bytes());
   }

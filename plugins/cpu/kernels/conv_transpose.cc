@@ -25,13 +25,16 @@ struct Transposed {
   WindowAxis axes[3];                                         // depth, height, width; missing ones have size 1
   int x = -1, weights = -1, bias = -1, add = -1;              // operand numbers; bias and add are -1 if absent
   bool weights_constant = false;
+  bool by_channel = false;  // convolves each channel of the groups alone, and sums the results
   Epilogue epilogue;
 
   int64_t in_pixels() const { return axes[0].in * axes[1].in * axes[2].in; }
   int64_t out_pixels() const { return axes[0].out * axes[1].out * axes[2].out; }
-  // Every channel has filters of its own. Where it has several, the image is repeated for them.
-  bool depthwise() const { return groups > 1 && channels == 1; }
-  bool repeats() const { return depthwise() && outputs > 1; }
+  // Every channel has filters of its own. If a group has several channels or outputs, one channel of each group is repeated for all
+  // its outputs.
+  bool depthwise() const { return groups > 1 && (channels == 1 || by_channel); }
+  bool repeats() const { return depthwise() && (outputs > 1 || channels > 1); }
+  int64_t passes() const { return depthwise() ? channels : 1; }
   int64_t taps() const { return axes[0].kernel * axes[1].kernel * axes[2].kernel; }
   int64_t image_columns() const {  // in floats
     if (depthwise()) return repeats() ? in_pixels() * groups * outputs : 0;
@@ -98,21 +101,28 @@ struct Args {
   Col2ImTask sums;
   GemmSplit split;  // the batch is the groups
   Chunks rows;      // output rows of images_at_once images
-  Chunks repeats;   // elements of images_at_once images
+  Chunks repeats;   // groups of the pixels of images_at_once images
   int64_t taps, multiplier;
+  int64_t channel_passes;  // channels of a group that are convolved alone, one after another
   int64_t passes, pass_x, pass_y, group_floats;
-  bool packs, depthwise, has_bias, has_add;
+  bool packs, depthwise, repeats_image, has_bias, has_add;
   uint64_t threads;  // ConvThreads()
   uint64_t columns_offset, scratch_offset;
   Slot x, weights, bias, add, y, workspace;
 };
 
-// Packs W (group, channel, output, tap) into a matrix (channel, (tap, output)) per group, or into (tap, group) if depthwise.
+// Packs W (group, channel, output, tap) into a matrix (channel, (tap, output)) per group, or into (channel, tap, (group, output)) if
+// depthwise.
 void Pack(const Args& s, const float* source, float* scratch, float* out) {
   const Col2ImTask& t = s.sums;
   if (s.depthwise) {
-    for (int64_t k = 0; k < s.taps; ++k) {
-      for (int64_t c = 0; c < t.channels; ++c) out[k * t.channels + c] = source[c * s.taps + k];
+    for (int64_t c = 0; c < s.channel_passes; ++c) {
+      for (int64_t k = 0; k < s.taps; ++k) {
+        for (int64_t i = 0; i < t.channels; ++i) {
+          const int64_t group = i / s.multiplier, output = i % s.multiplier;
+          *out++ = source[((group * s.channel_passes + c) * s.multiplier + output) * s.taps + k];
+        }
+      }
     }
     return;
   }
@@ -141,14 +151,8 @@ mge_code Launch(const Args& s, const mge_run* run) {
   for (int64_t pass = 0; pass < s.passes; ++pass) {
     const float* x = At<float>(run, s.x) + pass * s.pass_x;
     Col2ImTask sums = s.sums;
-    sums.columns = s.depthwise && s.multiplier == 1 ? x : columns;
-    if (s.depthwise) sums.weights = packed;
-    if (s.depthwise && s.multiplier > 1) {
-      ForConvChunks(run, s.threads, s.repeats, [&](uint64_t begin, uint64_t end) {
-        s.images->repeat(x + begin, static_cast<int64_t>(end - begin), s.multiplier,
-                         columns + static_cast<int64_t>(begin) * s.multiplier);
-      });
-    } else if (!s.depthwise) {
+    sums.columns = s.depthwise && !s.repeats_image ? x : columns;
+    if (!s.depthwise) {
       ForConvChunks(run, s.threads, s.split, [&](int64_t group, int64_t m0, int64_t m1, int64_t p0, int64_t p1) {
         GemmTask t = s.product;
         t.a.data = x + group * t.k;
@@ -158,18 +162,30 @@ mge_code Launch(const Args& s, const mge_run* run) {
       });
     }
     sums.y = At<float>(run, s.y) + pass * s.pass_y;
-    if (s.has_bias) sums.bias = At<float>(run, s.bias);
-    if (s.has_add) sums.add = At<float>(run, s.add) + pass * s.pass_y;
-    ForConvChunks(run, s.threads, s.rows, [&](uint64_t begin, uint64_t end) {
-      s.col2im->run(sums, static_cast<int64_t>(begin), static_cast<int64_t>(end));
-    });
+    for (int64_t c = 0; c < s.channel_passes; ++c) {
+      if (s.repeats_image) {
+        ForConvChunks(run, s.threads, s.repeats, [&](uint64_t begin, uint64_t end) {
+          s.images->repeat(x + c + static_cast<int64_t>(begin) * s.channel_passes, static_cast<int64_t>(end - begin),
+                           s.channel_passes, s.multiplier, columns + static_cast<int64_t>(begin) * s.multiplier);
+        });
+      }
+      if (s.depthwise) sums.weights = packed + c * s.taps * sums.channels;
+      sums.bias = s.has_bias && c == 0 ? At<float>(run, s.bias) : nullptr;
+      sums.add = c > 0 ? sums.y : s.has_add ? At<float>(run, s.add) + pass * s.pass_y : nullptr;
+      sums.activation = c + 1 == s.channel_passes ? s.sums.activation : Activation::kNone;
+      ForConvChunks(run, s.threads, s.rows, [&](uint64_t begin, uint64_t end) {
+        s.col2im->run(sums, static_cast<int64_t>(begin), static_cast<int64_t>(end));
+      });
+    }
   }
   return MGE_OK;
 }
 
 double ProductUs(const Transposed& t, Isa isa) { return t.depthwise() ? 0 : GemmSerialUs(t.size(), isa); }
 
-double RepeatUs(const Transposed& t) { return t.repeats() ? cpu::RepeatUs(t.images_at_once() * t.image_columns()) : 0; }
+double RepeatUs(const Transposed& t) {
+  return t.repeats() ? static_cast<double>(t.passes()) * cpu::RepeatUs(t.images_at_once() * t.image_columns()) : 0;
+}
 
 double SumsUs(const Transposed& t, Isa isa) {
   double lanes = isa == Isa::kAvx512 ? 16 : isa == Isa::kAvx2 ? 8 : 4;
@@ -182,7 +198,8 @@ double SumsUs(const Transposed& t, Isa isa) {
   double columns = 4.0 * static_cast<double>(t.images_at_once() * t.image_columns());
   double store_ns = together <= 2 && !t.depthwise() ? 12 : 3;
   double outputs = static_cast<double>(t.images_at_once() * t.out_pixels() * t.groups * t.outputs);
-  return loads * 0.8e-3 + stores * store_ns * 1e-3 + StreamUs(columns) + ActivationUs(t.epilogue.activation, outputs, isa);
+  return static_cast<double>(t.passes()) * (loads * 0.8e-3 + stores * store_ns * 1e-3 + StreamUs(columns)) +
+         ActivationUs(t.epilogue.activation, outputs, isa);
 }
 
 class TransposedKernel : public Kernel {
@@ -207,6 +224,8 @@ class TransposedKernel : public Kernel {
     a.sums.channels = a.depthwise ? conv.groups * conv.outputs : conv.outputs;
     a.taps = conv.taps();
     a.multiplier = conv.outputs;
+    a.channel_passes = conv.passes();
+    a.repeats_image = conv.repeats();
     a.sums.activation = conv.epilogue.activation;
     a.sums.lo = conv.epilogue.lo;
     a.sums.hi = conv.epilogue.hi;
@@ -217,16 +236,17 @@ class TransposedKernel : public Kernel {
       a.sums.axes[d] = {axis.in, axis.kernel, axis.out, step, back, taps_[d].data()};
     }
     auto rows = static_cast<uint64_t>(conv.images_at_once() * conv.axes[0].out * conv.axes[1].out);
-    a.rows = SplitWork(rows, SumsUs(conv, isa) / static_cast<double>(rows));
-    const int64_t elements = conv.images_at_once() * conv.in_pixels() * conv.groups * conv.channels;
-    a.repeats = SplitWork(static_cast<uint64_t>(elements), RepeatUs(conv) / static_cast<double>(elements));
+    const auto channel_passes = static_cast<uint64_t>(a.channel_passes);
+    a.rows = SplitWork(rows, SumsUs(conv, isa) / static_cast<double>(rows * channel_passes));
+    const auto elements = static_cast<uint64_t>(conv.images_at_once() * conv.in_pixels() * conv.groups);
+    a.repeats = SplitWork(elements, RepeatUs(conv) / static_cast<double>(elements * channel_passes));
     a.passes = conv.images / conv.images_at_once();
     a.pass_x = conv.images_at_once() * conv.in_pixels() * conv.groups * conv.channels;
     a.pass_y = conv.images_at_once() * conv.out_pixels() * conv.groups * conv.outputs;
     a.packs = !conv.weights_constant;
     a.has_bias = conv.bias >= 0;
     a.has_add = conv.add >= 0;
-    packed_bytes_ = Bytes(conv.groups * (a.depthwise ? size.n : a.group_floats));
+    packed_bytes_ = Bytes(conv.groups * (a.depthwise ? size.k * size.n : a.group_floats));
     if (a.packs) {
       a.scratch_offset = packed_bytes_;
       a.columns_offset = a.scratch_offset + Bytes(size.k * size.n);
@@ -268,27 +288,37 @@ class TransposedKernel : public Kernel {
   uint64_t packed_bytes_ = 0, workspace_ = 0;
 };
 
+enum TransposedKind : uint32_t { kTogether = 0, kByChannel = 1 };
+
 struct ConvTransposeRow {
   static void Offer(const Problem& p, Offers& offers) {
     if (!Accept(p, offers, /*groups=*/true)) return;
     Transposed conv;
     if (Result r = Find(p, &conv); !r.ok()) return offers.Refuse(r.text());
     Isa isa = AllowedIsa();
-    Candidate c = {
-        .id = "cpu.conv_transpose", .attributes = kExact, .workspace = TransposedKernel(conv, isa, false).workspace_bytes()};
-    c.cost_us = ConvRunUs(p, static_cast<double>(conv.images / conv.images_at_once()) *
-                                 (ProductUs(conv, isa) + RepeatUs(conv) + SumsUs(conv, isa)));
-    c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
-    c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
-    if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);
-    c.outputs = {ChannelsLast(conv.rank)};
-    if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
-    Add(offers, isa, std::move(c));
+    auto offer = [&](TransposedKind kind, std::string_view id) {
+      conv.by_channel = kind == kByChannel;
+      Candidate c = {.id = std::string(id),
+                     .attributes = kExact,
+                     .workspace = TransposedKernel(conv, isa, false).workspace_bytes(),
+                     .variant = kind};
+      c.cost_us = ConvRunUs(p, static_cast<double>(conv.images / conv.images_at_once()) *
+                                   (ProductUs(conv, isa) + RepeatUs(conv) + SumsUs(conv, isa)));
+      c.inputs.assign(static_cast<size_t>(p.input_count()), PlainLayout());
+      c.inputs[static_cast<size_t>(conv.x)] = ChannelsLast(conv.rank);
+      if (conv.add >= 0) c.inputs[static_cast<size_t>(conv.add)] = ChannelsLast(conv.rank);
+      c.outputs = {ChannelsLast(conv.rank)};
+      if (conv.add >= 0 && conv.add != conv.x) c.in_place.push_back({0, static_cast<uint32_t>(conv.add)});
+      Add(offers, isa, std::move(c));
+    };
+    offer(kTogether, "cpu.conv_transpose");
+    if (conv.groups > 1 && conv.channels > 1 && conv.channels <= kMaxGroupPasses) offer(kByChannel, "cpu.conv_transpose.grouped");
   }
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
     Transposed conv;
     if (!Find(p, &conv).ok()) return nullptr;
+    conv.by_channel = KindOf(c) == kByChannel;
     return std::make_unique<TransposedKernel>(conv, IsaOf(c), true);
   }
 };

@@ -33,12 +33,16 @@ struct Convolution {
   // Returns whether every group has one channel. Each channel then has multiplier() outputs.
   bool depthwise() const { return groups == channels && groups > 1; }
   int64_t multiplier() const { return outputs / groups; }
+  int64_t group_channels() const { return channels / groups; }
   // Returns whether the input's pixels can be used as the rows of the product without a copy.
   bool pointwise() const {
     const ConvWindows& w = windows;
     return taps() == 1 && w.sh == 1 && w.sw == 1 && w.oh == w.h && w.ow == w.w && w.ph == 0 && w.pw == 0 && !volume();
   }
 };
+
+// The most channels of a group that kernels convolve one after another. Products are faster for larger groups.
+inline constexpr int64_t kMaxGroupPasses = 16;
 
 // Estimates the copy of an image that has every element as often as its channel has outputs, to `elements` elements.
 inline double RepeatUs(int64_t elements) {

@@ -138,18 +138,30 @@ void Run(const DepthwiseTask& t, int64_t p0, int64_t p1) {
 }
 
 template <int kTimes>
-void RepeatOf(const float* x, int64_t n, int64_t times, float* y) {
+void RepeatOf(const float* x, int64_t n, int64_t step, int64_t times, float* y) {
   const int64_t count = kTimes ? kTimes : times;
   for (int64_t i = 0; i < n; ++i) {
-    for (int64_t k = 0; k < count; ++k) y[i * count + k] = x[i];
+    for (int64_t k = 0; k < count; ++k) y[i * count + k] = x[i * step];
   }
 }
 
-void Repeat(const float* x, int64_t n, int64_t times, float* y) {
+// Writes each element as one vector, or as the first elements of one that the next elements overwrite.
+template <int kTimes>
+void RepeatVectors(const float* x, int64_t n, int64_t step, float* y) {
+  int64_t i = 0;
+  if constexpr (kTimes <= kF) {
+    for (; (n - i) * kTimes >= kF; ++i) Store(y + i * kTimes, Splat(x[i * step]));
+  }
+  RepeatOf<kTimes>(x + i * step, n - i, step, kTimes, y + i * kTimes);
+}
+
+void Repeat(const float* x, int64_t n, int64_t step, int64_t times, float* y) {
   switch (times) {
-    case 2: return RepeatOf<2>(x, n, times, y);
-    case 4: return RepeatOf<4>(x, n, times, y);
-    default: return RepeatOf<0>(x, n, times, y);
+    case 1: return RepeatOf<1>(x, n, step, times, y);
+    case 2: return RepeatOf<2>(x, n, step, times, y);
+    case 4: return RepeatVectors<4>(x, n, step, y);
+    case 8: return RepeatVectors<8>(x, n, step, y);
+    default: return RepeatOf<0>(x, n, step, times, y);
   }
 }
 

@@ -6,7 +6,8 @@
 
 namespace mge::cpu {
 
-// A depthwise convolution. A channel with several outputs is several channels here, made by `repeat`.
+// A depthwise convolution. A channel with several outputs is several channels here, made by `repeat`. A group of several channels
+// is the sum of such convolutions, one for each of them.
 struct DepthwiseTask {
   const float* x;
   float* y;
@@ -24,8 +25,8 @@ struct DepthwiseTask {
 struct DepthwiseTable {
   // Computes parts p0..p1 of the output's rows; part = ((image * od + z) * oh + y) * parts + number.
   void (*run)(const DepthwiseTask& task, int64_t p0, int64_t p1);
-  // Writes each of n elements `times` times.
-  void (*repeat)(const float* x, int64_t n, int64_t times, float* y);
+  // Writes each of n elements, which are `step` floats apart, `times` times.
+  void (*repeat)(const float* x, int64_t n, int64_t step, int64_t times, float* y);
 };
 
 MGE_CPU_DISPATCH(DepthwiseTable, Depthwise)

@@ -75,6 +75,62 @@ TEST(Conv, OfSingleChannelsHasOwnLoopsForAnyNumberOfOutputsAndDimensions) {
   }
 }
 
+// Small groups: one to three dimensions, as many outputs as channels or not, filters that are constant or not, with an epilogue.
+TEST(Conv, OfSmallGroupsConvolvesTheirChannelsOneAfterAnother) {
+  struct Of {
+    Shape x;
+    int64_t groups, outputs;
+    Shape kernel;
+  };
+  const Of cases[] = {{{2, 16, 5, 6, 7}, 4, 16, {3, 3, 3}},
+                      {{1, 16, 4, 6, 9}, 8, 64, {1, 3, 3}},
+                      {{1, 12, 4, 5, 6}, 4, 4, {2, 3, 2}},
+                      {{2, 18, 9, 11}, 6, 30, {3, 3}},
+                      {{2, 14, 30}, 2, 4, {3}}};
+  for (const Of& of : cases) {
+    for (const std::vector<int>& constants : {std::vector<int>{}, std::vector<int>{1, 2}}) {
+      Shape filter = {of.outputs, of.x[1] / of.groups};
+      filter.insert(filter.end(), of.kernel.begin(), of.kernel.end());
+      Case c = OneNode("Conv",
+                       {Random(DType::kF32, of.x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2),
+                        Random(DType::kF32, {of.outputs}, -1, 1, 3)},
+                       With({{"group", of.groups}, {"pads", Ints(2 * of.kernel.size(), 1)}}), constants);
+      Then(c, "Sigmoid");
+      OnEveryMachine([&](Backend& backend) {
+        const Backend::Outcome outcome = backend.Check(c, OfProducts(7 * 27));
+        EXPECT_THAT(outcome.candidates, Contains(StartsWith("cpu.conv.grouped"))) << ShapeText(of.x);
+      });
+    }
+  }
+}
+
+TEST(ConvTranspose, OfSmallGroupsConvolvesTheirChannelsOneAfterAnother) {
+  struct Of {
+    Shape x;
+    int64_t groups, group_outputs;
+    Shape kernel;
+  };
+  const Of cases[] = {{{2, 16, 3, 4, 5}, 4, 4, {3, 3, 3}},
+                      {{1, 12, 3, 4, 5}, 2, 3, {2, 1, 3}},
+                      {{2, 9, 6, 7}, 3, 1, {3, 2}},
+                      {{1, 8, 9}, 2, 5, {3}}};
+  for (const Of& of : cases) {
+    for (const std::vector<int>& constants : {std::vector<int>{}, std::vector<int>{1, 2}}) {
+      Shape filter = {of.x[1], of.group_outputs};
+      filter.insert(filter.end(), of.kernel.begin(), of.kernel.end());
+      Case c = OneNode("ConvTranspose",
+                       {Random(DType::kF32, of.x, -1, 1, 1), Random(DType::kF32, filter, -1, 1, 2),
+                        Random(DType::kF32, {of.groups * of.group_outputs}, -1, 1, 3)},
+                       With({{"group", of.groups}, {"strides", Ints(of.kernel.size(), 2)}}), constants);
+      Then(c, "Relu");
+      OnEveryMachine([&](Backend& backend) {
+        const Backend::Outcome outcome = backend.Check(c, OfProducts(6 * 27));
+        EXPECT_THAT(outcome.candidates, Contains(StartsWith("cpu.conv_transpose.grouped"))) << ShapeText(of.x);
+      });
+    }
+  }
+}
+
 // Appends x * Sigmoid(x), where x is the current output.
 void ThenSwish(Case& c) {
   const ValueId x = c.graph.outputs()[0];
