@@ -2,6 +2,7 @@
 #include "core/train/restore_export.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -79,6 +80,7 @@ class Restorer {
         if (role.argument >= call->arguments.size()) continue;
         MGE_RETURN_IF_ERROR(Restore(id, role.input, call->arguments[role.argument], note->second.rules));
       }
+      KeepPadding(id, *call);
     }
     return std::move(out_);
   }
@@ -130,6 +132,21 @@ class Restorer {
         call.function == "aten._native_batch_norm_legit_functional" || call.function == "aten._native_batch_norm_legit";
     if (node.op != "BatchNormalization" || !trains || call.arguments.size() <= kTraining) return;
     if (call.arguments[kTraining] == "True") node.attrs.Set("training_mode", int64_t{1});
+  }
+
+  // Makes a Gather of a call with padding_idx an mge.Embedding, which does not train the row of padding.
+  void KeepPadding(NodeId id, const ExportCall& call) {
+    constexpr size_t kPaddingIndex = 2;   // the argument; -1 stands for none
+    const Node gather = graph_.node(id);  // a copy: adding nodes moves it
+    if (gather.op != "Gather" || !gather.domain.empty() || call.function != "aten.embedding") return;
+    if (call.arguments.size() <= kPaddingIndex || gather.attrs.Int("axis", 0) != 0) return;
+    int64_t row = -1;
+    const std::string& text = call.arguments[kPaddingIndex];
+    std::from_chars(text.data(), text.data() + text.size(), row);
+    const TensorType& weight = graph_.value(gather.inputs[0]).type;
+    if (row < 0 || !weight.has_rank || weight.dims.size() != 2 || !kFloating.Contains(weight.dtype)) return;
+    NodeAdder(graph_, gather).AddTo(gather.outputs, "Embedding", gather.inputs, IntAttribute("padding_idx", row), "mge");
+    graph_.RemoveNode(id);  // its output stays: it has a new producer
   }
 
   // Makes an input of a node the parameter that an argument stands for.

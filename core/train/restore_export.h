@@ -28,6 +28,7 @@ struct RestoredExport {
 // - Parameters that were merged because their elements are equal become parameters of their own.
 // - Biases that were left out because they are 0 are added.
 // - A weight that was transposed, and is used elsewhere by its name, is that parameter's transpose again.
+// - The row padding_idx of an embedding gets no gradient from it.
 // - A BatchNormalization of a model that trained has training_mode, which the newer exporter does not write.
 // Other models stay as they are. Call it before MakeTrainingStep() and MakeEvaluation().
 absl::StatusOr<RestoredExport> RestoreExported(onnx::Model& model);

@@ -5,7 +5,10 @@
 #include <cstdio>
 #include <map>
 
+#include "core/autodiff/autodiff.h"
 #include "core/onnx/weights_writer.h"
+#include "core/ops/interpreter.h"
+#include "core/ops/rewrites/node_adder.h"
 #include "core/train/exported.h"
 #include "core/train/training.h"
 #include "core/train/unpack_sequences.h"
@@ -174,6 +177,41 @@ TEST(RestoreExported, ATiedWeightThatWasTransposedIsOneParameter) {
   ASSERT_EQ(r.restored.copies.size(), 1u);
   EXPECT_EQ(r.restored.copies[0].name, "val_3");
   EXPECT_EQ(r.restored.copies[0].parameter, "emb.weight");
+}
+
+// Returns the gradient of an embedding's rows 0, 1 and 2 if each is read once and every element of the result has the gradient 1.
+std::vector<float> GradientOfEmbedding(const std::string& arguments) {
+  Restored r(ModelOf({.nodes = {Noted(NodeProto("Gather", {"emb.weight", "ids"}, {"y"}),
+                                      Call("aten.embedding.default", arguments), "['', 'emb', 'embedding']")},
+                      .inputs = {ValueInfo("ids", DType::kI64, {3})},
+                      .outputs = {ValueInfo("y", DType::kF32, {3, 2})},
+                      .initializers = {FloatTensor("emb.weight", {3, 2}, {1, 2, 3, 4, 5, 6})}}));
+  EXPECT_THAT(r.trained, ElementsAre("emb.weight"));
+  Graph& graph = r.model.graph;
+  NodeAdder add(graph, "loss");
+  const ValueId loss = add.Add("ReduceSum", {graph.outputs()[0]}, IntAttribute("keepdims", 0));
+  const ValueId weight = graph.FindValue("emb.weight");
+  EXPECT_TRUE(InferTypes(graph).ok());
+  const absl::StatusOr<std::vector<ValueId>> gradients = AddGradients(graph, loss, {&weight, 1});
+  EXPECT_TRUE(gradients.ok()) << FormatError(gradients.status());
+  if (!gradients.ok()) return {};
+  graph.outputs() = *gradients;
+  constexpr int64_t kIds[] = {0, 1, 2};
+  HostValue ids;
+  ids.tensor = Tensor::Vector<int64_t>(kIds);
+  EXPECT_TRUE(InferTypes(graph).ok());
+  const auto results = Interpret(graph, std::vector<HostValue>{ids});
+  EXPECT_TRUE(results.ok()) << FormatError(results.status());
+  if (!results.ok()) return {};
+  const auto elements = (*results)[0].tensor.Data<float>();
+  return {elements.begin(), elements.end()};
+}
+
+TEST(RestoreExported, TheRowOfPaddingOfAnEmbeddingIsNotTrained) {
+  EXPECT_THAT(GradientOfEmbedding("%p_emb_weight, %ids"), ElementsAre(1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(GradientOfEmbedding("%p_emb_weight, %ids, -1"), ElementsAre(1, 1, 1, 1, 1, 1));
+  EXPECT_THAT(GradientOfEmbedding("%p_emb_weight, %ids, 0"), ElementsAre(0, 0, 1, 1, 1, 1));
+  EXPECT_THAT(GradientOfEmbedding("%p_emb_weight, %ids, 1"), ElementsAre(1, 1, 0, 0, 1, 1));
 }
 
 // A BatchNormalization of a model in training mode or not.
