@@ -21,6 +21,10 @@ std::string RunningTotal();
 // that no node reads, and of a node.
 std::string Line(std::string rest[2]);
 
+// Returns the model y[2,3] = Gather(emb.weight[3,2], ids[2]) * transpose(emb.weight) as PyTorch's exporter writes it: with a transposed
+// copy of the weight, which the notes of the nodes call the same parameter.
+std::string TiedEmbedding();
+
 // Returns the model length = SequenceLength(parts), whose input is a sequence of float32 tensors.
 std::string SequenceLength();
 

@@ -53,6 +53,24 @@ std::string api_models::LargeWeights(int64_t size, float weight, int64_t period,
                                            RawTensor("table", DType::kF32, {size, size}, raw)}})});
 }
 
+std::string api_models::TiedEmbedding() {
+  using namespace onnx_builder;  // NOLINT: its functions build models
+  auto noted = [](const Proto& node, const std::string& function, const std::string& arguments) {
+    const std::string call =
+        "%y : [num_users=1] = call_function[target=torch.ops." + function + "](args = (" + arguments + "), kwargs = {})";
+    return node + TextField(field::node::kMetadata, Entry("pkg.torch.onnx.fx_node", call));
+  };
+  return ModelProto({.graph = GraphProto({.nodes = {noted(NodeProto("Gather", {"emb.weight", "ids"}, {"embedding"}),
+                                                          "aten.embedding.default", "%p_emb_weight, %ids"),
+                                                    noted(NodeProto("MatMul", {"embedding", "val_3"}, {"y"}),
+                                                          "aten.linear.default", "%embedding, %p_emb_weight")},
+                                          .inputs = {ValueInfo("ids", DType::kI64, {int64_t{2}})},
+                                          .outputs = {ValueInfo("y", DType::kF32, {int64_t{2}, int64_t{3}})},
+                                          .initializers = {FloatTensor("emb.weight", {3, 2}, {1, 2, 3, 4, 5, 6}),
+                                                           FloatTensor("val_3", {2, 3}, {1, 3, 5, 2, 4, 6})}})}) +
+         TextField(field::model::kProducerName, "pytorch");
+}
+
 std::string api_models::Line(std::string rest[2]) {
   using namespace onnx_builder;  // NOLINT: its functions build models
   rest[0] = FloatTensor("c", {2}, {7, 8});
