@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace mge {
 namespace {
+
+bool IsIndex(DType type) { return type == DType::kI64 || type == DType::kI32; }
 
 // Returns the shape of a Reshape to `target`, of an input with the sizes `from`, or null if its rank is unknown.
 Shape ReshapedTo(const Ints& target, /*nullable*/ const Shape* from, bool allow_zero) {
@@ -29,13 +32,13 @@ std::optional<Ints> PartialSizes::ElementsOf(const Graph& graph, ValueId v, std:
   const auto at = static_cast<size_t>(v);
   const Tensor& tensor = value.role == Role::kConstant ? value.constant : known[at];
   if (tensor.defined()) {
-    const bool small = tensor.dtype() == DType::kI64 && tensor.rank() <= 1 && tensor.elements() <= kMaxRank;
+    const bool small = IsIndex(tensor.dtype()) && tensor.rank() <= 1 && tensor.elements() <= kMaxRank;
     return small ? std::optional(tensor.ToInts()) : std::nullopt;
   }
   if (at < elements_.size() && !elements_[at].empty()) return elements_[at];
   // A vector of sizes of which nothing is known is still a part of a longer one.
   const TensorType& type = value.type;
-  if (type.dtype != DType::kI64 || !type.has_rank || type.dims.size() > 1) return std::nullopt;
+  if (!IsIndex(type.dtype) || !type.has_rank || type.dims.size() > 1) return std::nullopt;
   const int64_t count = type.dims.empty() ? 1 : type.dims[0];
   return count >= 1 && count <= kMaxRank ? std::optional(Ints(static_cast<size_t>(count), kUnknown)) : std::nullopt;
 }
@@ -80,9 +83,25 @@ std::optional<Ints> PartialSizes::ElementsOfOutput(const Graph& graph, const Nod
     }
     return out;
   }
+  if (is("Slice")) {
+    const std::optional<Ints> from = input(0), starts = input(1), ends = input(2);
+    if (!from || !starts || !ends || graph.value(node.inputs[0]).type.dims.size() != 1) return std::nullopt;
+    const bool one = starts->size() == 1 && ends->size() == 1 && (*starts)[0] != kUnknown && (*ends)[0] != kUnknown;
+    const bool plain_steps = node.inputs.size() <= 4 || node.inputs[4] == kNone || input(4) == Ints{1};
+    if (!one || !plain_steps) return std::nullopt;
+    const auto size = static_cast<int64_t>(from->size());
+    const auto place = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+    const int64_t first = place((*starts)[0]), last = std::max(first, place((*ends)[0]));
+    return Ints(from->begin() + first, from->begin() + last);
+  }
   const bool moves = is("Unsqueeze") || is("Squeeze") || is("Identity");
-  const bool casts = is("Cast") && node.attrs.Int("to") == static_cast<int64_t>(DType::kI64);
-  return moves || casts ? input(0) : std::nullopt;
+  if (is("Cast")) {
+    const auto to = static_cast<DType>(node.attrs.Int("to"));
+    std::optional<Ints> from = input(0);
+    const auto fits = [&](int64_t i) { return to == DType::kI64 || i == kUnknown || std::in_range<int32_t>(i); };
+    return from && IsIndex(to) && std::ranges::all_of(*from, fits) ? from : std::nullopt;
+  }
+  return moves ? input(0) : std::nullopt;
 }
 
 std::optional<Shape> PartialSizes::Learn(const Graph& graph, const Node& node, std::span<const Tensor> known) {
@@ -95,7 +114,7 @@ std::optional<Shape> PartialSizes::Learn(const Graph& graph, const Node& node, s
     return ReshapedTo(*target, from.has_rank ? &from.dims : nullptr, node.attrs.Int("allowzero") != 0);
   }
   const TensorType& type = graph.value(y).type;
-  if (type.dtype != DType::kI64 || !type.has_rank || type.dims.size() > 1 || known[static_cast<size_t>(y)].defined()) {
+  if (!IsIndex(type.dtype) || !type.has_rank || type.dims.size() > 1 || known[static_cast<size_t>(y)].defined()) {
     return std::nullopt;
   }
   if (elements_.size() < known.size()) elements_.resize(known.size());

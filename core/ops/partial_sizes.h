@@ -13,7 +13,7 @@
 
 namespace mge {
 
-// The elements of small vectors and scalars of int64, where some are unknown. Not thread-safe.
+// The elements of small vectors and scalars of integers, where some are unknown. Not thread-safe.
 class PartialSizes {
  public:
   // Learns the elements of the node's output, and returns what is known of the shape of its output: a shape with kUnknownDim, or none.

@@ -26,11 +26,12 @@ namespace {
 class Coverer {
  public:
   Coverer(const Graph& graph, const PlanContext& context, std::span<const int32_t> uses, const ValueSizes& sizes,
-          const StopControl* stop)
+          const std::vector<bool>* varies, const StopControl* stop)
       : graph_(graph),
         context_(context),
         uses_(uses),
         sizes_(sizes),
+        varies_(varies),
         stop_(stop),
         group_of_(graph.node_count(), -1),
         refused_(graph.node_count()),
@@ -247,6 +248,7 @@ class Coverer {
     const bool tuned = context_.kernels.Tunes(*group.device, graph_, group.nodes);
     MGE_ASSIGN_OR_RETURN(group.candidates, CandidatesOf(context_, *group.device, problem,
                                                         context_.kernels.ConstraintsOn(*group.device, tuned)));
+    if (AvoidsCompiling(group)) DropCompiled(group.candidates);
     if (context_.kernels.only_deterministic && group.candidates.offered.empty() && group.nodes.size() == 1) {
       mge_constraints any = context_.kernels.ConstraintsOn(*group.device, tuned);
       any.require &= ~MGE_KERNEL_DETERMINISTIC;
@@ -255,6 +257,41 @@ class Coverer {
     }
     if (group.target >= 0) KeepUpdates(group);
     return !group.candidates.offered.empty();
+  }
+
+  // Returns whether the group should have no kernel that compiles code: the sizes of an operand differ between the plans of a
+  // range, and a second packed form of its constants needs little memory.
+  bool AvoidsCompiling(const Group& group) const {
+    constexpr int64_t kManyBytes = int64_t{2} << 20;
+    const auto varies = [&](ValueId v) { return (*varies_)[static_cast<size_t>(v)]; };
+    if (!varies_ || (std::ranges::none_of(group.inputs, varies) && std::ranges::none_of(group.outputs, varies)))
+      return false;
+    return std::ranges::all_of(group.inputs,
+                               [&](ValueId v) { return !IsConstantValue(graph_, v) || PlainBytes(v) <= kManyBytes; });
+  }
+
+  // Drops the candidates that compile code for each size of a range, unless those that do not are much slower. Compiling takes
+  // from 0.2 to 10 ms, and a size may have few runs. A signature with many runs gets a plan of its own.
+  void DropCompiled(CandidateList& list) {
+    constexpr double kMuchUs = 400;
+    const auto compiles = [](const OwnedCandidate& c) { return (c.attributes & MGE_KERNEL_COMPILES) != 0; };
+    const auto cheapest = [&](bool compiled) {
+      double us = -1;
+      for (const OwnedCandidate& c : list.offered) {
+        if (compiles(c) == compiled && c.cost_us >= 0 && (us < 0 || c.cost_us < us)) us = c.cost_us;
+      }
+      return us;
+    };
+    const double compiled_us = cheapest(true), other_us = cheapest(false);
+    if (compiled_us < 0 || other_us < 0 || other_us > compiled_us + kMuchUs) return;
+    std::erase_if(list.offered, [&](const OwnedCandidate& c) {
+      if (compiles(c)) {
+        list.refused.push_back({c.id, "compiles code for each size of the range, and another kernel is nearly as fast"});
+      }
+      return compiles(c);
+    });
+    ++cover_.avoided_compiling;
+    cover_.avoided_us += std::max(other_us - compiled_us, 0.0);
   }
 
   // Makes a group of each node for which the device has a kernel. With `its_own`, tries nodes that may go there, else nodes
@@ -502,6 +539,7 @@ class Coverer {
   const PlanContext& context_;
   std::span<const int32_t> uses_;
   const ValueSizes& sizes_;
+  const std::vector<bool>* varies_;  // by value; nullable
   const StopControl* stop_;
   std::vector<NodeId> order_;
   std::vector<int32_t> position_;
@@ -538,10 +576,10 @@ std::vector<int32_t> CountUses(const Graph& graph) {
 }
 
 absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context,
-                                 const StopControl* stop) {
+                                 const StopControl* stop, const std::vector<bool>* varies) {
   MGE_ASSIGN_OR_RETURN(ValueSizes sizes, ValueSizes::Of(graph, context));
   const std::vector<int32_t> uses = CountUses(graph);
-  return Coverer(graph, context, uses, sizes, stop).Run(places);
+  return Coverer(graph, context, uses, sizes, varies, stop).Run(places);
 }
 
 }  // namespace mge

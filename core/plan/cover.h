@@ -57,6 +57,10 @@ struct Cover {
   std::vector<NodeId> deferred;       // nodes of the continuation, in topological order
   std::vector<bool> deferred_values;  // by ValueId: true if a node of the continuation writes the value
   std::vector<Alternative> dropped_claims;
+  // The groups whose fastest kernel compiles code for each size and was therefore not chosen (CoverGraph with `varies`), and the
+  // estimated time that their other kernels take longer in a run.
+  int avoided_compiling = 0;
+  double avoided_us = 0;
 
   // Returns true if the continuation computes the value.
   bool IsDeferred(ValueId v) const { return deferred_values[v]; }
@@ -73,8 +77,10 @@ mge_problem ProblemOf(const Group& group, uint32_t threads);
 // Returns the cover of the graph. Fails with kOverBudget if a value fits into no memory and is not inside of a claimed
 // group. Fails with kUnsupportedOp or kUnsupportedFeature if neither a backend nor the core may compute a node. Fails if `stop`
 // (nullable) is set.
-// The graph must outlive the cover. `places` are those of the graph's inputs and outputs.
+// The graph must outlive the cover. `places` are those of the graph's inputs and outputs. `varies`, by value, is nullptr unless
+// plans for other sizes are derived from the cover. A group that uses such a value then gets no kernel that compiles code for each
+// size, unless other kernels are much slower or would pack large constants a second time.
 absl::StatusOr<Cover> CoverGraph(const Graph& graph, const IoPlaces& places, const PlanContext& context,
-                                 const StopControl* stop);
+                                 const StopControl* stop, const std::vector<bool>* varies = nullptr);
 
 }  // namespace mge

@@ -172,7 +172,8 @@ void PlanWriter::WriteHead(const Plan& plan) {
   if (!plan.report.ranges.empty()) {
     Line(fmt::format("for a range of sizes, {}; sizes below are the largest ones", plan.report.ranges));
   }
-  if (why_ && !plan.report.why_own.empty()) Line(fmt::format("for these sizes only: {}", plan.report.why_own));
+  if (why_ && !plan.report.why_own.empty())
+    Line(fmt::format("for these sizes only{} {}", plan.report.ranges.empty() ? ":" : "", plan.report.why_own));
   if (!plan.queues.empty()) out_ += MemoryText(plan);
   for (const std::string& text : plan.report.kernel_rules) {
     if (why_) Line(text);

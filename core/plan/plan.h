@@ -298,7 +298,7 @@ struct PlanReport {
   SharedList<Alternative> dropped_claims;
   SharedList<std::string> pass_log;
   std::string ranges = {};   // the sizes for which the decisions were made: "attention_mask[1,65..80]"; empty: one size
-  std::string why_own = {};  // why the plan is for one size only; empty if ranges are not used, or not yet
+  std::string why_own = {};  // why the plan is for one size only, or when such a plan follows; empty: no ranges, or not yet
 };
 
 // A plan (see the top of this file). The destructor waits for devices that still use its memory.

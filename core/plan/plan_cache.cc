@@ -47,6 +47,9 @@ bool HasType(const HostValue& value, const InputType& type) {
   return type.kind == ValueKind::kTensor && value.tensor.dtype() == type.dtype && value.tensor.shape() == type.shape;
 }
 
+// Returns whether a plan of a range is to be replaced after some runs, which FindRecent() must not hide from Find().
+bool ServesFewRuns(const Plan& plan) { return !plan.report.ranges.empty() && !plan.report.why_own.empty(); }
+
 int64_t StepBytes(const Plan& plan) { return PlanCache::kStepBytes * static_cast<int64_t>(plan.own_steps); }
 
 }  // namespace
@@ -87,7 +90,7 @@ std::shared_ptr<const Plan> PlanCache::FindRecent(std::span<const HostValue> inp
   readers_.fetch_add(1);
   if (const Entry* entry = recent_.load()) {
     const auto& types = entry->signature;
-    if (!entry->plan->RunsAlone() && entry->FitsOutputs(outputs, created) &&
+    if (!entry->plan->RunsAlone() && !ServesFewRuns(*entry->plan) && entry->FitsOutputs(outputs, created) &&
         std::equal(inputs.begin(), inputs.end(), types.begin(), types.end(), HasType))
       plan = entry->plan;
   }
@@ -130,7 +133,12 @@ void PlanCache::Add(std::span<const InputType> inputs, std::shared_ptr<const Pla
                     std::span<const IoPlace> outputs) {
   const size_t hash = HashOf(inputs, outputs);
   ++made_;
-  if (evicted_.count(hash)) ++made_again_;
+  if (auto known = Locate(inputs, outputs, hash); known != entries_.end()) {
+    Evict(known);
+    evicted_.erase(hash);
+  } else if (evicted_.count(hash)) {
+    ++made_again_;
+  }
   Count(*plan, 1);
   entries_.push_front({{inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, hash, std::move(plan)});
   by_hash_.emplace(hash, entries_.begin());

@@ -76,7 +76,7 @@ class PlanCache {
   // are the places of the outputs; empty: plain host memory.
   std::shared_ptr<const Plan> Find(std::span<const InputType> inputs, Evicted& evicted,
                                    std::span<const IoPlace> outputs = {});
-  // Adds a plan for a signature for which Find() returned nullptr.
+  // Adds the plan of a signature. Evicts the one that it had.
   void Add(std::span<const InputType> inputs, std::shared_ptr<const Plan> plan, Evicted& evicted,
            std::span<const IoPlace> outputs = {});
   // Evicts the least recently used plan that holds packed or uploaded constants and has no other user. Returns false if

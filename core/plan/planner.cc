@@ -35,11 +35,11 @@ struct PreparedSchedule {
 
 // Runs the stages from the cover to the prepared kernels. Starts again while some kernels prove to be unable.
 absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPlaces& places, const PlanContext& context,
-                                                  const StopControl* stop) {
+                                                  const StopControl* stop, const std::vector<bool>* varies) {
   for (;;) {
     const size_t known = context.caches->unable.count();
     MGE_RETURN_IF_ERROR(CheckStop(stop));
-    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context, stop));
+    MGE_ASSIGN_OR_RETURN(Cover cover, CoverGraph(graph, places, context, stop, varies));
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     MGE_ASSIGN_OR_RETURN(ChosenKernels chosen, ChooseKernels(graph, std::move(cover), context, stop));
     if (context.caches->unable.count() != known) continue;  // a layout without a reorder
@@ -57,8 +57,8 @@ absl::StatusOr<PreparedSchedule> CoverAndSchedule(const Graph& graph, const IoPl
 absl::StatusOr<std::shared_ptr<Plan>> PlanGraph(const Graph& graph, std::vector<std::string> pass_log, int64_t denied_bytes,
                                                 const IoPlaces& places, const std::shared_ptr<const PlanContext>& context,
                                                 const StopControl* stop, const ReclaimMemory& reclaim_memory,
-                                                PlanStages* stages) {
-  MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, places, *context, stop));
+                                                PlanStages* stages, const std::vector<bool>* varies) {
+  MGE_ASSIGN_OR_RETURN(PreparedSchedule prepared, CoverAndSchedule(graph, places, *context, stop, varies));
   auto& [chosen, schedule, kernels] = prepared;
   MGE_ASSIGN_OR_RETURN(MemoryPlan memory, AssignBuffers(graph, chosen.cover, schedule, kernels, *context, stop));
   MGE_ASSIGN_OR_RETURN(std::vector<MemoryNeed> needs, CheckMemoryLimits(graph, chosen.cover, schedule, kernels, memory,

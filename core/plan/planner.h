@@ -29,11 +29,11 @@ struct PlanStages {
 
 // Returns the plan of a graph whose inputs have static types and after all passes. If the plan does not fit into memory, calls
 // `reclaim_memory` and tries again, until it fits or that returns false. `denied_bytes` is
-// SpecialisedGraph::denied_bytes. Sets `stages` if it is not nullptr.
+// SpecialisedGraph::denied_bytes. Sets `stages` if it is not nullptr. `varies` is that of CoverGraph().
 absl::StatusOr<std::shared_ptr<Plan>> PlanGraph(const Graph& graph, std::vector<std::string> pass_log, int64_t denied_bytes,
                                                 const IoPlaces& places, const std::shared_ptr<const PlanContext>& context,
                                                 const StopControl* stop, const ReclaimMemory& reclaim_memory,
-                                                PlanStages* stages = nullptr);
+                                                PlanStages* stages = nullptr, const std::vector<bool>* varies = nullptr);
 
 // Returns the plan of a copy of `graph` whose inputs have these types, with outputs in these places (empty: host memory).
 absl::StatusOr<std::shared_ptr<Plan>> BuildPlan(const Graph& graph, std::span<const InputType> inputs,

@@ -215,8 +215,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
   PlanCache::Evicted evicted;  // destroyed after the lock is released
   std::unique_lock lock(mutex_);
   ++calls_;
+  std::shared_ptr<const Plan> known;
   for (;; made_.wait_for(lock, kStopSlice)) {
-    if (std::shared_ptr<const Plan> known = cache_.Find(inputs, evicted, outputs)) return known;
+    known = cache_.Find(inputs, evicted, outputs);
+    if (known && (making_ || !ranges_ || !ranges_->CountRun(*known))) return known;
     if (stop) MGE_RETURN_IF_ERROR(stop->CheckStop());
     if (!making_) break;
   }
@@ -229,11 +231,14 @@ absl::StatusOr<std::shared_ptr<const Plan>> Program::PlanFor(std::span<const Inp
     lock.unlock();
   };
   const auto begin = std::chrono::steady_clock::now();
-  MGE_ASSIGN_OR_RETURN(std::shared_ptr<const Plan> plan, Make(inputs, outputs, stop));
+  if (known) ranges_->SkipNext();
+  absl::StatusOr<std::shared_ptr<const Plan>> made = Make(inputs, outputs, stop);
+  if (!made.ok() && (!known || !CheckStop(stop).ok())) return made.status();
+  const std::shared_ptr<const Plan> plan = made.ok() ? *std::move(made) : known;
   lock.lock();
   derived_ += !plan->report.ranges.empty();
   planning_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  cache_.Add(inputs, plan, evicted, outputs);
+  if (plan != known) cache_.Add(inputs, plan, evicted, outputs);
   WarnOfPlanning(inputs);
   return plan;
 }

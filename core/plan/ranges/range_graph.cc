@@ -18,11 +18,12 @@ bool HasForm(const Shape& dims, const Shape& first) {
 
 }  // namespace
 
-RangeGraph::RangeGraph(std::shared_ptr<const SpecialisedGraph> passed)
-    : passed_(std::move(passed)), inference_(std::shared_ptr<const Graph>(passed_, &passed_->graph)) {}
+RangeGraph::RangeGraph(std::shared_ptr<const RangePattern> pattern)
+    : pattern_(std::move(pattern)), inference_(std::shared_ptr<const Graph>(pattern_, &pattern_->passed.graph)) {}
 
 void RangeGraph::Fold() {
   graph_ = inference_.graph();
+  graph_.outputs().resize(graph_.outputs().size() - pattern_->branches.size());
   const std::vector<Tensor>& known = inference_.known();
   const auto is_known = [&](ValueId v) {
     return v == kNone || (known[v].defined() && graph_.value(v).kind == ValueKind::kTensor);
@@ -40,6 +41,13 @@ void RangeGraph::Fold() {
     }
   }
   for (ValueId v = 0; v < graph_.value_count(); ++v) first_dims_.push_back(graph_.value(v).type.dims);
+}
+
+std::vector<bool> RangeGraph::VaryingValues() const {
+  const Graph& pattern = pattern_->passed.graph;
+  std::vector<bool> out;
+  for (ValueId v = 0; v < pattern.value_count(); ++v) out.push_back(!pattern.value(v).type.IsStatic());
+  return out;
 }
 
 absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, const StopControl* stop) {
@@ -69,7 +77,7 @@ absl::StatusOr<bool> RangeGraph::SetSizes(std::span<const InputType> inputs, con
       unfit_.insert(v);
     }
   }
-  return unfit_.empty();
+  return unfit_.empty() && pattern_->Selects(inference_);
 }
 
 }  // namespace mge

@@ -2,6 +2,7 @@
 #include "core/plan/ranges/range_plan.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -59,9 +60,10 @@ absl::StatusOr<std::unique_ptr<RangePlan>> RangePlan::Create(std::unique_ptr<Ran
   if (!set) return OwnPlan("a shape depends on data or on these sizes");
   std::unique_ptr<RangePlan> out(new RangePlan(std::move(graph), context));
   RangeGraph& ranges = *out->graph_;
+  const std::vector<bool> varies = ranges.VaryingValues();
   MGE_ASSIGN_OR_RETURN(std::shared_ptr<Plan> base,
                        PlanGraph(ranges.graph(), ranges.passed().pass_log, ranges.passed().denied_bytes, {}, context, stop,
-                                 reclaim_memory, &out->stages_));
+                                 reclaim_memory, &out->stages_, &varies));
   if (!CanServeSizes(*base)) {
     return OwnPlan("the model has bodies, states, random numbers or shapes that depend on data");
   }
@@ -310,6 +312,18 @@ absl::StatusOr<std::shared_ptr<Plan>> RangePlan::Derive(std::span<const InputTyp
   served_ = true;
   latest_ = plan;
   return plan;
+}
+
+int64_t RangePlan::RunsUntilExact(double more_work) const {
+  constexpr double kUnitUs = 60, kCompileUs = 400;  // to plan a unit, and to compile the code of a kernel
+  constexpr double kLittle = 0.03;
+  const Cover& cover = stages_.chosen.cover;
+  double run_us = 0;
+  for (const Unit& unit : base_->units) run_us += std::max(unit.cost_us, 0.0);
+  const double saved_us = more_work * run_us + cover.avoided_us;
+  if (saved_us <= kLittle * run_us) return std::numeric_limits<int64_t>::max();
+  const double made_us = kUnitUs * static_cast<double>(base_->units.size()) + kCompileUs * cover.avoided_compiling;
+  return static_cast<int64_t>(made_us / saved_us);
 }
 
 }  // namespace mge

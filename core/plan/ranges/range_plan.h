@@ -38,6 +38,10 @@ class RangePlan {
   // (nullable) is set, or if the sizes are wrong for the model.
   absl::StatusOr<std::shared_ptr<Plan>> Derive(std::span<const InputType> inputs, const StopControl* stop);
 
+  // Returns the number of runs after which a plan for a single size has saved the time that it takes to make it. `more_work` is
+  // the work that the graph has more than one for a single size, as a share. All times are estimates. INT64_MAX: it saves nothing.
+  int64_t RunsUntilExact(double more_work) const;
+
  private:
   // Steps that were bound together, with their kernels. Plans share them.
   struct Piece {

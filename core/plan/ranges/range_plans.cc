@@ -31,47 +31,42 @@ void EachSize(std::span<const InputType> inputs, F visit) {
   }
 }
 
-// The nodes of one operator.
-struct Work {
-  int nodes = 0;
-  double bytes = 0;  // that they write, and what takes the time of writing a byte: 8 arithmetic operations
-};
-
-// Returns the work of each operator that computes something.
-std::map<std::string_view, Work> WorkOf(const Graph& graph) {
-  std::map<std::string_view, Work> out;
+// Returns the work of each operator that computes something: the bytes that it writes, and what takes the time of writing a byte,
+// which are 8 arithmetic operations.
+std::map<std::string_view, double> WorkOf(const Graph& graph) {
+  std::map<std::string_view, double> out;
   for (NodeId id = 0; id < graph.node_count(); ++id) {
     const Node& node = graph.node(id);
     if (node.dead || node.def->KeepsBytes()) continue;
-    Work& work = out[node.op];
-    ++work.nodes;
-    for (const ValueId v : node.outputs) work.bytes += v == kNone ? 0 : std::max(BytesOf(graph.value(v).type), 0.0);
-    work.bytes += std::max(FlopsOf(graph, node), 0.0) / 8;
+    double& work = out[node.def->name];
+    for (const ValueId v : node.outputs) work += v == kNone ? 0 : std::max(BytesOf(graph.value(v).type), 0.0);
+    work += std::max(FlopsOf(graph, node), 0.0) / 8;
   }
   return out;
 }
 
-// Returns why the graph for a range is worse than the graph for exact sizes, or "" if it has all nodes of that graph, and at most 3 %
-// more work. An operator of which it has fewer was fused of others, which sizes must be known for.
-std::string ReasonAgainst(const Graph& range, const Graph& exact) {
-  std::map<std::string_view, Work> left = WorkOf(range);
+constexpr double kLittleWork = 0.03;  // a share that is no reason for a plan of its own
+
+// The work that the graph for a range has more than the graph for exact sizes.
+struct MoreWork {
+  double share = 0;          // of the latter's work
+  std::string_view op = {};  // the operator of most of it
+};
+
+MoreWork Compare(const Graph& range, const Graph& exact) {
+  std::map<std::string_view, double> left = WorkOf(range);
   double all = 0, more = 0, most = 0;
-  std::string_view op_of_most;
-  for (const auto& [op, work] : WorkOf(exact)) {
-    Work& has = left[op];
-    if (has.nodes < work.nodes) {
-      return fmt::format("with unknown sizes, less is fused: {} nodes of {} instead of {}", has.nodes, op, work.nodes);
-    }
-    all += work.bytes;
-    has.bytes -= work.bytes;
+  MoreWork out;
+  for (const auto& [op, bytes] : WorkOf(exact)) {
+    all += bytes;
+    left[op] -= bytes;
   }
-  for (const auto& [op, work] : left) {
-    more += std::max(work.bytes, 0.0);
-    if (work.bytes > most) most = work.bytes, op_of_most = op;
+  for (const auto& [op, bytes] : left) {
+    more += bytes;
+    if (bytes > most) most = bytes, out.op = op;
   }
-  if (more <= 0.03 * all) return "";
-  return fmt::format("with unknown sizes, {:.0f} % more work is left, most of it in nodes of {}",
-                     100 * more / std::max(all, 1.0), op_of_most);
+  out.share = std::max(more, 0.0) / std::max(all, 1.0);
+  return out;
 }
 
 // Returns the ranges as text: "input_ids[1,59..73]".
@@ -124,20 +119,25 @@ void RangePlans::Note(std::span<const InputType> inputs) {
 absl::StatusOr<RangePlans::Pattern*> RangePlans::PatternFor(const Graph& graph, std::span<const InputType> inputs,
                                                             Types types, const PlanContext& context,
                                                             const StopControl* stop) {
-  const auto known = std::ranges::find(patterns_, types, &Pattern::types);
-  if (known != patterns_.end()) return &*known;
+  for (Pattern& known : patterns_) {
+    if (known.types != types) continue;
+    if (!known.made || known.made->branches.empty()) return &known;
+    absl::StatusOr<bool> selects = RangeGraph(known.made).SetSizes(inputs, stop);
+    if (selects.ok() && *selects) return &known;
+  }
   if (patterns_.size() >= kKept) patterns_.pop_back();
   Pattern& pattern = patterns_.emplace_front(Pattern{std::move(types)});
   const auto pass = [&]() -> absl::Status {
-    MGE_ASSIGN_OR_RETURN(SpecialisedGraph made, Specialise(graph, pattern.types, context, stop));
-    auto passed = std::make_shared<const SpecialisedGraph>(std::move(made));
-    RangeGraph sized(passed);
+    MGE_ASSIGN_OR_RETURN(RangePattern made, MakeRangePattern(graph, pattern.types, inputs, context, stop));
+    auto shared = std::make_shared<const RangePattern>(std::move(made));
+    RangeGraph sized(shared);
     MGE_ASSIGN_OR_RETURN(const bool set, sized.SetSizes(inputs, stop));
     if (!set) return absl::UnimplementedError("a shape depends on data or on these sizes");
     MGE_ASSIGN_OR_RETURN(const SpecialisedGraph exact, Specialise(graph, inputs, context, stop));
-    std::string worse = ReasonAgainst(sized.graph(), exact.graph);
-    if (!worse.empty()) return absl::UnimplementedError(std::move(worse));
-    pattern.passed = std::move(passed);
+    const MoreWork more = Compare(sized.graph(), exact.graph);
+    pattern.more_work = more.share;
+    pattern.more_op = more.op;
+    pattern.made = std::move(shared);
     return absl::OkStatus();
   };
   // Wrong sizes are for the plan of the sizes themselves to report.
@@ -147,6 +147,11 @@ absl::StatusOr<RangePlans::Pattern*> RangePlans::PatternFor(const Graph& graph, 
     return stopped;
   }
   return &pattern;
+}
+
+std::string RangePlans::MoreWorkText(const Pattern& pattern) {
+  return fmt::format("with unknown sizes, {:.0f} % more work is left, most of it in nodes of {}", 100 * pattern.more_work,
+                     pattern.more_op);
 }
 
 RangePlans::Range* RangePlans::Find(std::span<const InputType> inputs) {
@@ -189,18 +194,30 @@ absl::StatusOr<RangePlans::Range*> RangePlans::Make(const Graph& graph, std::spa
   });
   MGE_ASSIGN_OR_RETURN(Pattern * pattern, PatternFor(graph, inputs, std::move(types), *context, stop));
   range.why = pattern->why;
-  if (pattern->passed) {
+  if (pattern->made) {
     // Largest sizes that contradict each other or do not fit into memory leave the sizes to plans of their own.
     absl::StatusOr<std::unique_ptr<RangePlan>> plan =
-        RangePlan::Create(std::make_unique<RangeGraph>(pattern->passed), range.last,
+        RangePlan::Create(std::make_unique<RangeGraph>(pattern->made), range.last,
                           RangesText(graph, range.first, range.last), context, stop, reclaim_memory);
     MGE_RETURN_IF_ERROR(CheckStop(stop));
     if (plan.ok()) {
-      range.plan = *std::move(plan);
+      range.runs = (*plan)->RunsUntilExact(pattern->more_work);
+      if (range.runs > 0) {
+        range.plan = *std::move(plan);
+        range.why_limited = fmt::format(
+            "after {} runs: {}", range.runs,
+            pattern->more_work > kLittleWork ? MoreWorkText(*pattern) : "kernels that compile code for a size are faster");
+      } else {
+        range.why = MoreWorkText(*pattern);
+        *pattern = {std::move(pattern->types), nullptr, range.why};
+      }
     } else {
       range.why = std::string(plan.status().message());
-      // A plan that cannot serve other sizes was made in vain, so it is not tried for other ranges.
-      if (absl::IsUnimplemented(plan.status())) *pattern = {std::move(pattern->types), nullptr, range.why};
+      // A plan that cannot serve other sizes was made in vain, so it is not tried for other ranges. The largest sizes of a range
+      // may select other branches than its first ones.
+      if (absl::IsUnimplemented(plan.status()) && pattern->made->branches.empty()) {
+        *pattern = {std::move(pattern->types), nullptr, range.why};
+      }
     }
   }
   if (ranges_.size() >= kKept) ranges_.pop_back();
@@ -225,6 +242,7 @@ absl::StatusOr<std::shared_ptr<Plan>> RangePlans::PlanFor(const Graph& graph, st
   if (std::ranges::any_of(inputs, unfit) || std::ranges::any_of(outputs, elsewhere)) {
     return own("an input is no tensor, or an input or output is in the memory of a device");
   }
+  if (std::exchange(skips_, false)) return own("they had so many runs that a plan of their own saves time");
   Note(inputs);
   if (seen_ < kFirstWithRanges) return nullptr;
   Range* range = Find(inputs);
@@ -237,6 +255,11 @@ absl::StatusOr<std::shared_ptr<Plan>> RangePlans::PlanFor(const Graph& graph, st
   MGE_RETURN_IF_ERROR(CheckStop(stop));
   if (plan.ok()) {
     ++range->served;
+    if (range->runs == std::numeric_limits<int64_t>::max()) return plan;
+    (*plan)->report.why_own = range->why_limited;
+    std::lock_guard lock(mutex_);
+    if (left_.size() >= kMaxCounted) left_.clear();  // these plans stay as they are
+    left_[plan->get()] = range->runs;
     return plan;
   }
   std::string reason(plan.status().message());
@@ -245,6 +268,15 @@ absl::StatusOr<std::shared_ptr<Plan>> RangePlans::PlanFor(const Graph& graph, st
     range->why = reason;
   }
   return own(std::move(reason));
+}
+
+bool RangePlans::CountRun(const Plan& plan) {
+  if (plan.report.ranges.empty() || plan.report.why_own.empty()) return false;
+  std::lock_guard lock(mutex_);
+  const auto at = left_.find(&plan);
+  if (at == left_.end() || --at->second > 0) return false;
+  left_.erase(at);
+  return true;
 }
 
 }  // namespace mge

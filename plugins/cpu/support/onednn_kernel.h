@@ -22,8 +22,9 @@
 
 namespace mge::cpu {
 
-// May allocate heap memory while it runs. The code depends on the number of threads and on the machine.
-inline constexpr uint64_t kOnednnAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES;
+// Compiles code for each size, and may allocate heap memory while it runs. The code depends on the number of threads and on the
+// machine.
+inline constexpr uint64_t kOnednnAttributes = MGE_KERNEL_DETERMINISTIC | MGE_KERNEL_ALLOCATES | MGE_KERNEL_COMPILES;
 inline constexpr int kOnednnRank = 20;
 
 // A part of the output, computed by one primitive.

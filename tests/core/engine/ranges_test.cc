@@ -9,14 +9,12 @@
 #include "core/engine/session.h"
 #include "core/plan/ranges/range_plans.h"
 #include "gmock/gmock.h"
-#include "tests/support/session_values.h"
+#include "tests/support/range_sessions.h"
 
 namespace mge {
 namespace {
 
 using testing::HasSubstr;
-
-constexpr char kPlugins[] = MGE_BINARY_DIR "/lib/mge/plugins";
 
 // One step of a decoder: the cache of n entries and the mask of n + 1 grow together.
 constexpr char kDecoder[] = R"(
@@ -202,27 +200,6 @@ output y
 output present
 )";
 
-using Settings = decltype(SessionOptions::settings);
-
-std::shared_ptr<Runtime> CpuRuntime(Settings settings = {}) {
-  RuntimeOptions options;
-  options.sources.call = std::move(settings);
-  options.built_in_plugins = false;
-  options.plugin_directories = {kPlugins};
-  auto runtime = Runtime::Create(std::move(options));
-  EXPECT_TRUE(runtime.ok()) << FormatError(runtime.status());
-  return runtime.ok() ? *runtime : nullptr;
-}
-
-std::shared_ptr<Session> Make(const std::shared_ptr<Runtime>& runtime, const char* text, Settings settings = {},
-                              const std::string& device = "cpu0") {
-  onnx::Model model;
-  model.graph = *ParseGraphText(text);
-  auto session = Session::Create(runtime, std::move(model), {.device = device, .settings = std::move(settings)});
-  EXPECT_TRUE(session.ok()) << FormatError(session.status());
-  return session.ok() ? *session : nullptr;
-}
-
 std::vector<HostValue> DecoderInputs(int64_t n, int64_t batch = 1) {
   return {Numbers({batch, 2, n, 4}, 1), Numbers({batch, 2, 1, 4}, 2), Numbers({batch, n + 1}, 3)};
 }
@@ -261,8 +238,6 @@ std::vector<HostValue> MultiHeadInputs(int64_t n) {
   return out;
 }
 std::vector<HostValue> StateInputs(int64_t n) { return {Numbers({n % 2 + 1, 3, n}), Numbers({n % 2 + 1, 3, 3}, 2)}; }
-
-bool IsOfARange(const Session& session) { return !session.last_plan()->report.ranges.empty(); }
 
 std::vector<int64_t> Shuffled(int64_t first, int64_t last) {
   std::vector<int64_t> sizes;
