@@ -351,9 +351,9 @@ inline constexpr Setting<int64_t> kKvstoreTreeArray = {
     .unit = "elements",
     .lifecycle = Lifecycle::kDynamic,
     .doc =
-        "Number of elements above which an array is cut into a slice for each device, each with a reduction tree of its "
-        "own, if "
-        "its first dimension is at least twice the number of devices.",
+        "Number of elements above which an array is cut into a slice for each reduction tree, if its first dimension is at "
+        "least twice the number of trees. The others are divided among the trees whole. With kvstore.tree_backtrack or "
+        "kvstore.tree_link_usage_penalty, there are as many trees as devices, and the others use the first one.",
     .aliases = "MXNET_KVSTORE_TREE_ARRAY_BOUND",
     .unstable = true,
 };
@@ -361,7 +361,10 @@ inline constexpr Setting<bool> kKvstoreBacktrack = {
     .key = "kvstore.tree_backtrack",
     .default_value = false,
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Searches reduction trees by backtracking instead of the Kernighan-Lin algorithm.",
+    .doc =
+        "If this or kvstore.tree_link_usage_penalty is set, the reduction trees are balanced ones, as in MXNet, which are "
+        "searched by backtracking (1) or the Kernighan-Lin algorithm (0). If neither is set, the trees share the links so "
+        "that all together are as fast as possible.",
     .aliases = "MXNET_KVSTORE_TREE_BACKTRACK",
     .unstable = true,
 };
@@ -370,7 +373,9 @@ inline constexpr Setting<double> kKvstorePenalty = {
     .default_value = 0.7,
     .range = Range<double>{0.001, 1.0},
     .lifecycle = Lifecycle::kDynamic,
-    .doc = "Factor by which the weight of a link is multiplied for each tree that already uses it.",
+    .doc =
+        "Factor by which the weight of a link is multiplied for each tree that already uses it, in the search of balanced "
+        "trees: see kvstore.tree_backtrack.",
     .aliases = "MXNET_KVSTORE_TREE_LINK_USAGE_PENALTY",
     .unstable = true,
 };

@@ -383,15 +383,35 @@ class DataParallel final : public Replicas {
     return sum;
   }
 
-  // Lets the devices sum the gradients along trees that match their links.
+  // Lets the devices sum the gradients along trees that match their links. The settings of MXNet's search choose its trees, one
+  // for each device. Without them, the trees use the links as fully as possible.
   absl::Status PlantTrees(const std::vector<Device*>& devices, const Snapshot& settings) {
     MGE_ASSIGN_OR_RETURN(const DeviceLinks links, LinksOf(devices, settings.Get<kKvstoreP2p>()));
-    const LinkMatrix weights = TreeWeights(links.classes);
     for (uint32_t from = 0; from < group_->ranks(); ++from) {
       for (uint32_t to = 0; to < group_->ranks(); ++to) {
         if (links.direct[from * group_->ranks() + to]) group_->SetDirect(from, to);
       }
     }
+    const bool searches = settings.IsSet<kKvstoreBacktrack>() || settings.IsSet<kKvstorePenalty>();
+    const int64_t slice_above = settings.Get<kKvstoreTreeArray>();
+    TreePacking packing;
+    if (searches) {
+      MGE_ASSIGN_OR_RETURN(packing, SearchedTrees(links.classes, settings));
+    } else {
+      packing = PackTrees(LinkCapacities(links.classes));
+      runtime_->logger().Info("replicas on {}: trees of links sum the gradients; {} trees share the links",
+                              fmt::join(devices_, ", "), packing.trees.size());
+      if (settings.Get<kKvstoreLogTree>()) {
+        LogTrees(packing.trees, LinkCapacities(links.classes), LinkLoads(packing, links.classes.devices));
+      }
+    }
+    trees_.emplace(std::move(packing), !searches, slice_above);
+    return absl::OkStatus();
+  }
+
+  // Returns the trees of MXNet's search.
+  absl::StatusOr<TreePacking> SearchedTrees(const LinkMatrix& classes, const Snapshot& settings) const {
+    const LinkMatrix weights = TreeWeights(classes);
     TreeOptions options;
     options.backtrack = settings.Get<kKvstoreBacktrack>();
     options.penalty = static_cast<float>(settings.Get<kKvstorePenalty>());
@@ -402,21 +422,20 @@ class DataParallel final : public Replicas {
     for (int root : built.searched) {
       logger.Info("no binary tree found from root {} by bisection, so backtracking searched one", root);
     }
-    if (settings.Get<kKvstoreLogTree>()) LogTrees(weights, built);
-    trees_.emplace();
-    trees_->slice_above = settings.Get<kKvstoreTreeArray>();
-    trees_->depth = built.trees[0].depth();
-    for (const ReductionTree& tree : built.trees) trees_->trees.push_back(EdgesOf(tree));
-    return absl::OkStatus();
+    if (settings.Get<kKvstoreLogTree>()) LogTrees(built.trees, weights, LinkUses(built.trees, weights.devices));
+    TreePacking out;
+    for (const ReductionTree& tree : built.trees) out.trees.push_back({EdgesOf(tree)});
+    return out;
   }
 
   // Writes the messages at level info. The setting asks for them, so a level above info does not hide them.
-  void LogTrees(const LinkMatrix& weights, const ReductionTrees& built) const {
+  template <typename Tree>
+  void LogTrees(const std::vector<Tree>& trees, const LinkMatrix& weights, const LinkMatrix& uses) const {
     Logger logger = runtime_->logger();
     if (logger.level() != LogLevel::kSilent) logger.set_level(std::min(logger.level(), LogLevel::kInfo));
-    for (size_t i = 0; i < built.trees.size(); ++i) logger.Info("Tree {}: {}", i, TreeText(built.trees[i]));
+    for (size_t i = 0; i < trees.size(); ++i) logger.Info("Tree {}: {}", i, TreeText(trees[i]));
     logger.Info("W: {}", MatrixText(weights));
-    logger.Info("Links: {}", MatrixText(LinkUses(built.trees, weights.devices)));
+    logger.Info("Links: {}", MatrixText(uses));
   }
 
   // Lets all ranks join their group, before a plan of one of them waits for the others.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/kvstore/tree_sum.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/ops/rewrites/node_adder.h"
@@ -12,7 +13,7 @@ namespace {
 class Adder {
  public:
   Adder(Graph& graph, const TreeSum& how, int replica)
-      : graph_(graph), b_(graph, "replicas"), how_(how), replica_(replica) {}
+      : graph_(graph), b_(graph, "replicas"), how_(how), replica_(replica), loads_(how.packing.trees.size(), 0) {}
 
   std::vector<ValueId> Run(std::span<const ValueId> values) {
     for (ValueId v : values) Cut(v);
@@ -38,12 +39,27 @@ class Adder {
   // Adds the items of an array.
   void Cut(ValueId v) {
     const TensorType type = graph_.value(v).type;
-    if (!how_.Cuts(type)) return items_.push_back({v, 0, 1});
-    const size_t n = how_.replicas();
-    std::vector<int64_t> lengths(n, type.dims[0] / static_cast<int64_t>(n));
-    lengths.back() += type.dims[0] % static_cast<int64_t>(n);
-    const auto slices = b_.Add("Split", {v, b_.Integers(lengths)}, n, IntAttribute("axis", 0));
-    for (size_t i = 0; i < n; ++i) items_.push_back({slices[i], i, n});
+    const std::vector<PackedTree>& trees = how_.packing.trees;
+    if (!how_.Cuts(type)) return items_.push_back({v, TreeFor(Elements(type.dims)), 1});
+    std::vector<int64_t> lengths;
+    const int64_t rows = type.dims[0] / how_.packing.shares();
+    for (const PackedTree& tree : trees) lengths.push_back(rows * tree.share);
+    lengths.back() += type.dims[0] % how_.packing.shares();
+    const auto slices = b_.Add("Split", {v, b_.Integers(lengths)}, trees.size(), IntAttribute("axis", 0));
+    for (size_t i = 0; i < trees.size(); ++i) items_.push_back({slices[i], i, trees.size()});
+  }
+  // Returns the tree for an array that is not cut.
+  size_t TreeFor(int64_t elements) {
+    if (!how_.spreads) return 0;
+    auto load_with = [&](size_t tree) {
+      return (loads_[tree] + static_cast<double>(elements)) / static_cast<double>(how_.packing.trees[tree].share);
+    };
+    size_t best = 0;
+    for (size_t i = 1; i < loads_.size(); ++i) {
+      if (load_with(i) < load_with(best)) best = i;
+    }
+    loads_[best] += static_cast<double>(elements);
+    return best;
   }
 
   // Copies over the edges of a level: up to the parents, which add, or down to the children.
@@ -59,7 +75,7 @@ class Adder {
     if (order_ != kNone) add_input(order_, -1, 0);
     ++round_;
     for (size_t i = 0; i < items_.size(); ++i) {
-      for (const TreeEdge& edge : how_.trees[items_[i].tree]) {
+      for (const TreeEdge& edge : how_.packing.trees[items_[i].tree].edges) {
         if (edge.level != level) continue;
         const auto key = round_ * static_cast<int64_t>(items_.size()) + static_cast<int64_t>(i);
         const int sender = down ? edge.parent : edge.child, receiver = down ? edge.child : edge.parent;
@@ -96,6 +112,7 @@ class Adder {
   NodeAdder b_;
   const TreeSum& how_;
   const int replica_;
+  std::vector<double> loads_;  // elements of the arrays of each tree that are not cut
   std::vector<Item> items_;
   ValueId order_ = kNone;  // the last output of the latest exchange
   int64_t round_ = 0;
@@ -103,8 +120,14 @@ class Adder {
 
 }  // namespace
 
+TreeSum::TreeSum(TreePacking trees, bool spreads_arrays, int64_t elements)
+    : packing(std::move(trees)), spreads(spreads_arrays), slice_above(elements) {
+  for (const PackedTree& tree : packing.trees) depth = std::max(depth, tree.depth());
+}
+
 bool TreeSum::Cuts(const TensorType& type) const {
-  return !type.dims.empty() && Elements(type.dims) > slice_above && type.dims[0] >= 2 * static_cast<int64_t>(replicas());
+  if (packing.trees.size() < 2 || type.dims.empty()) return false;
+  return Elements(type.dims) > slice_above && type.dims[0] >= 2 * packing.shares();
 }
 
 absl::StatusOr<std::vector<ValueId>> TreeSum::Add(Graph& graph, std::span<const ValueId> values, int replica) const {

@@ -278,9 +278,10 @@ absl::StatusOr<ReductionTrees> BuildTrees(LinkMatrix weights, const TreeOptions&
       leaves = Search(weights, root).best();
     }
     if (!leaves) {
-      return Fail(errors::kDeviceUnusable, fmt::format("no tree of links leads from all devices to device {}", root),
-                  {.what = fmt::format("the weights of the links are {}", MatrixText(weights)),
-                   .fix = "add up without trees (kvstore.tree = false)"});
+      return Fail(
+          errors::kDeviceUnusable, fmt::format("no tree of links leads from all devices to device {}", root),
+          {.what = fmt::format("the weights of the links are {}", MatrixText(weights)),
+           .fix = "leave kvstore.tree_backtrack and kvstore.tree_link_usage_penalty unset, for trees of another form"});
     }
     out.trees.push_back(TreeOf(*leaves, depth));
     out.trees.back().weight = WeightOf(weights, *leaves, depth);

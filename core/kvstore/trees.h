@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduction trees: along which links the devices of a group add up an array. Tree r has device r as root. A later tree prefers
-// links that no earlier one uses, so that all trees together load the links evenly. Source: MXNet's gpu_topology.h.
+// Balanced reduction trees: along which links the devices of a group add up an array. Tree r has device r as root. A later tree
+// prefers links that no earlier one uses, so that all trees together load the links evenly. Source: MXNet's gpu_topology.h.
+// Some links allow no such trees, and others only slow ones; tree_packing.h has better ones.
 //
 // A tree of depth d has 2^d leaves. Level 0 is the root; each entry of a level has two entries on the next one: itself, and a
 // device that sends to it. If an entry occurs twice there, nothing is sent. The depth is the smallest with 2^d >= devices.

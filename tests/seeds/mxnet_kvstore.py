@@ -85,7 +85,8 @@ def trees(p, **variables):
 
 @check("MXNET_KVSTORE_LOGTREE")
 def log_tree(p):
-    on, off = (trained(p, 2, MXNET_KVSTORE_USETREE=1, MXNET_KVSTORE_LOGTREE=n).err for n in (1, 0))
+    search = {"MXNET_KVSTORE_USETREE": 1, "MXNET_KVSTORE_TREE_BACKTRACK": 0}
+    on, off = (trained(p, 2, MXNET_KVSTORE_LOGTREE=n, **search).err for n in (1, 0))
     alone = trained(p, 2, MXNET_KVSTORE_LOGTREE=1).err
     for word in ("Tree 0: ", "Tree 1: ", "W: ", "Links: "):
         expect(word in on and word not in off + alone, f"'{word}' only with 1, and with trees")
@@ -108,7 +109,8 @@ def penalty(p):
 
 
 PLAN = """
-with mge.Trainer("m.onnx", loss="mse", device="virtual0,virtual1", data_parallel=True) as trainer:
+devices = "virtual0,virtual1,virtual2,virtual3"
+with mge.Trainer("m.onnx", loss="mse", device=devices, data_parallel=True) as trainer:
     x = np.linspace(-1, 1, 8 * 64, dtype=np.float32).reshape(8, 64)
     loss = trainer.step(x=x, labels=x, learning_rate=0.1)
     text = trainer.plan({"x": x, "labels": x, "learning_rate": np.float32(0.1)})
@@ -121,7 +123,7 @@ def tree_array(p):
     p.need("virtual")
     p.write("m.onnx", models.dense(64, 64))
     bound = 64 * 64
-    sliced, whole = (p.python(PLAN, MGE_VIRTUAL_DEVICES=2, MXNET_KVSTORE_USETREE=1, MXNET_KVSTORE_TREE_ARRAY_BOUND=n)
+    sliced, whole = (p.python(PLAN, MGE_VIRTUAL_DEVICES=4, MXNET_KVSTORE_USETREE=1, MXNET_KVSTORE_TREE_ARRAY_BOUND=n)
                      for n in (bound - 1, bound))
     expect((sliced.splits, sliced.concats, whole.splits, whole.concats) == (1, 1, 0, 0), f"{sliced.facts}, {whole.facts}")
     expect(np.isclose(sliced.loss, whole.loss), "equal losses")

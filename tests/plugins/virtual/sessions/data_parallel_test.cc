@@ -462,14 +462,15 @@ TEST_F(Settings, TreesReplaceTheCollectivesOfTheBackend) {
 }
 
 TEST_F(Settings, ArraysAboveTheBoundAreCutIntoASliceForEachTree) {
+  constexpr char kFour[] = "virtual0,virtual1,virtual2,virtual3";  // two trees share the links
   auto cuts = [&](const char* bound) {
-    const std::string plan = PlanOf({kTrees, {"kvstore.tree_array_elements", bound}}, "virtual0,virtual1");
+    const std::string plan = PlanOf({kTrees, {"kvstore.tree_array_elements", bound}}, kFour);
     size_t count = 0;
     for (size_t at = 0; (at = plan.find("Concat", at)) != std::string::npos; ++at) ++count;
     return count > 0;
   };
   EXPECT_FALSE(cuts("12"));  // of w with 3 x 4 elements, b with 4, and v with 4 x 2
-  EXPECT_TRUE(cuts("7"));    // v; the first dimension of w is not twice the number of devices
+  EXPECT_TRUE(cuts("7"));    // v; the first dimension of w is not twice the number of trees
 }
 
 TEST_F(Settings, TheTreesAreThoseOfTheSearchAndItsPenalty) {
@@ -481,7 +482,34 @@ TEST_F(Settings, TheTreesAreThoseOfTheSearchAndItsPenalty) {
   EXPECT_THAT(LogOf({kTrees, log, search, {"kvstore.tree_link_usage_penalty", "1"}}),
               AllOf(HasSubstr("Tree 1: 1 | 1 2 | 1 0 2 3"), HasSubstr("Tree 3: 3 | 3 1 | 3 0 1 2")));
   EXPECT_EQ(LogOf({kTrees, search}), "");
-  EXPECT_THAT(LogOf({kTrees, log}), HasSubstr("Tree 3: 3 | "));
+  EXPECT_THAT(LogOf({kTrees, log, {"kvstore.tree_backtrack", "0"}}), HasSubstr("Tree 3: 3 | "));
+}
+
+TEST_F(Settings, TheTreesShareTheLinksUnlessASearchIsSet) {
+  const std::string log =
+      LogOf({kTrees, {"kvstore.log_tree", "1"}});  // four devices with six links, of which each tree uses three
+  EXPECT_THAT(log, AllOf(HasSubstr("2 trees share the links"), HasSubstr("Tree 1: "), testing::Not(HasSubstr("Tree 2: ")),
+                         HasSubstr("Links: 0 1 1 1 | 1 0 1 1 | 1 1 0 1 | 1 1 1 0")));
+}
+
+// A star: no balanced tree has so few levels, but the trees need not be balanced.
+TEST_F(Settings, TheTreesSumOverLinksThatAllowNoBalancedTree) {
+  const std::string file = testing::TempDir() + "mge_star_links.csv";
+  std::ofstream(file) << "0,2,2,2\n2,0,1,1\n2,1,0,1\n2,1,1,0\n";
+  const Assignment links = {"virtual.links", file};
+  const auto runtime = RuntimeWith({kTrees, kSlices, links}, nullptr, "4");
+  Trainer one(runtime, kNetwork, {.loss = "mse"}, "host", false);
+  Trainer many(runtime, kNetwork, {.loss = "mse"}, "virtual0,virtual1,virtual2,virtual3", true);
+  ASSERT_TRUE(many.status().ok()) << FormatError(many.status());
+  for (const auto& batch : Batches(false)) {
+    const auto expected = one.Step(batch, 0.1f), got = many.Step(batch, 0.1f);
+    ASSERT_TRUE(got.ok()) << FormatError(got.status());
+    EXPECT_THAT(*got, Pointwise(FloatNear(1e-5f), *expected));
+  }
+  Trainer searched(RuntimeWith({kTrees, links, {"kvstore.tree_backtrack", "1"}}, nullptr, "4"), kNetwork, {.loss = "mse"},
+                   "virtual0,virtual1,virtual2,virtual3", true);
+  EXPECT_THAT(FormatError(searched.status()), AllOf(HasSubstr("no tree of links"), HasSubstr("unset")));
+  std::filesystem::remove(file);
 }
 
 // A line of direct links: no tree crosses the host, although the devices at both ends have no direct link.
@@ -494,7 +522,7 @@ TEST_F(Settings, TheTreesMatchTheLinksOfTheDevices) {
   Trainer one(runtime, kNetwork, {.loss = "mse"}, "host", false);
   Trainer many(runtime, kNetwork, {.loss = "mse"}, "virtual0,virtual1,virtual2", true);
   ASSERT_TRUE(many.status().ok()) << FormatError(many.status());
-  EXPECT_THAT(log.text, AllOf(HasSubstr("W: 0 2 0 | 2 0 3 | 0 3 0"), HasSubstr("Links: 0 3 0 | 3 0 3 | 0 3 0")));
+  EXPECT_THAT(log.text, AllOf(HasSubstr("W: 0 1 0 | 1 0 2 | 0 2 0"), HasSubstr("Links: 0 1 0 | 1 0 1 | 0 1 0")));
   for (const auto& batch : Batches(false)) {
     const auto expected = one.Step(batch, 0.1f), got = many.Step(batch, 0.1f);
     ASSERT_TRUE(got.ok()) << FormatError(got.status());
