@@ -49,6 +49,7 @@ class ProcessGroup {
   uint32_t rank() const { return transport_->rank(); }
   uint32_t ranks() const { return transport_->ranks(); }
   std::string Name(uint32_t rank) const;  // "rank 2 of 4 (host b, process 4711)"
+  const std::string& host(uint32_t rank) const { return hosts_[rank]; }
   std::string library() const { return transport_->library(); }
   // Returns a channel for messages of one purpose. All processes must call it in the same order.
   uint32_t NewChannel();

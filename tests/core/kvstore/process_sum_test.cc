@@ -21,13 +21,14 @@ using testing::HasSubstr;
 
 constexpr std::chrono::seconds kLong{20};
 
-// Calls `body` for each rank in a thread of its own.
-void ForEachRank(uint32_t ranks, const std::function<void(std::shared_ptr<ProcessGroup>)>& body) {
+// Calls `body` for each rank in a thread of its own. There are `ranks_per_host` ranks on each host.
+void ForEachRank(uint32_t ranks, const std::function<void(std::shared_ptr<ProcessGroup>)>& body,
+                 uint32_t ranks_per_host = 99) {
   MessageBoard board(ranks);
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < ranks; ++r) {
     threads.emplace_back([&, r] {
-      auto group = ProcessGroup::Create(board.RankOf(r), "host", kLong);
+      auto group = ProcessGroup::Create(board.RankOf(r), "host" + std::to_string(r / ranks_per_host), kLong);
       ASSERT_TRUE(group.ok()) << FormatError(group.status());
       body(*std::move(group));
     });
@@ -57,10 +58,11 @@ void ExpectSumsOfOneProcess(uint32_t ranks, int64_t count) {
   sum.Add(kDTypeOf<T>, pointers, expected.mutable_data(), count);
   ForEachRank(ranks, [&](std::shared_ptr<ProcessGroup> group) {
     ProcessSum over(group, sum);
-    for (int64_t step = 0; step < 2; ++step) {
+    int64_t step = 0;
+    for (const auto path : {std::optional<SumPath>(), std::optional(SumPath::kWhole), std::optional(SumPath::kParts)}) {
       Tensor array = Numbers<T>(count, group->rank());
       const ProcessStep now = {step, 8};
-      const absl::Status status = over.AllReduce(array, step == 0 ? &now : nullptr, {"the sum", kLong});
+      const absl::Status status = over.AllReduce(array, step++ == 0 ? &now : nullptr, {"the sum", kLong}, path);
       ASSERT_TRUE(status.ok()) << FormatError(status);
       if (count > 0) {
         EXPECT_EQ(std::memcmp(array.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0);
@@ -137,6 +139,67 @@ TEST(CompareFacts, NamesTheFirstFactThatDiffers) {
   });
   EXPECT_THAT(FirstDifference("a: 1\n", "x", "a: 1\nb: 2\n", "y"), HasSubstr("'b' is '' in x, and '2' in y"));
   EXPECT_EQ(FirstDifference("a: 1\n", "x", "a: 1\n", "y"), "");
+}
+
+TEST(ProcessSum, ScattersTheSameBitsToPartsOfAnySize) {
+  constexpr uint32_t kRanks = 3;
+  constexpr int64_t kCount = 50'021;
+  const std::vector<int64_t> ends = {20'000, 20'000, kCount};  // the second process has none
+  ForEachRank(kRanks, [&](std::shared_ptr<ProcessGroup> group) {
+    ProcessSum over(group, HostSum());
+    const ProcessStep step = {0, 8};
+    Tensor whole = Numbers<float>(kCount, group->rank()), part = Numbers<float>(kCount, group->rank());
+    ASSERT_TRUE(over.AllReduce(whole, &step, {"the sum", kLong}).ok());
+    ASSERT_TRUE(over.ReduceScatter(part, ends, &step, {"the sum", kLong}).ok());
+    const auto begin = static_cast<size_t>(group->rank() == 0 ? 0 : ends[group->rank() - 1]);
+    const auto end = static_cast<size_t>(ends[group->rank()]);
+    for (size_t i = begin; i < end; ++i) ASSERT_EQ(part.Data<float>()[i], whole.Data<float>()[i]) << i;
+  });
+}
+
+// The processes of each host sum first, then the hosts.
+TEST(ProcessSum, OverHostsAddsTheSumsOfEachHost) {
+  constexpr uint32_t kRanks = 6;
+  constexpr int64_t kCount = 1003;
+  ForEachRank(
+      kRanks,
+      [&](std::shared_ptr<ProcessGroup> group) {
+        ProcessSum over(group, HostSum());
+        EXPECT_EQ(over.shape().hosts(), 3u);
+        EXPECT_EQ(over.shape().ranks_per_host, 2u);
+        Tensor array = Numbers<float>(kCount, group->rank());
+        ASSERT_TRUE(over.AllReduce(array, nullptr, {"the sum", kLong}, SumPath::kHosts).ok());
+        std::vector<Tensor> all;
+        for (uint32_t r = 0; r < kRanks; ++r) all.push_back(Numbers<float>(kCount, r));
+        auto of_host = [&](size_t host, size_t i) {
+          return all[2 * host].Data<float>()[i] + all[2 * host + 1].Data<float>()[i];
+        };
+        for (size_t i = 0; i < static_cast<size_t>(kCount); ++i) {
+          const float others = of_host(1, i) + of_host(2, i);  // HostSum adds those after the first one together
+          ASSERT_EQ(array.Data<float>()[i], of_host(0, i) + others) << i;
+        }
+      },
+      2);
+}
+
+// Three processes on two hosts: no host can wait for a partner of each process.
+TEST(ProcessSum, OfUnequalHostsIsThatOfSeparateProcesses) {
+  ForEachRank(
+      3,
+      [&](std::shared_ptr<ProcessGroup> group) {
+        ProcessSum over(group, HostSum());
+        EXPECT_EQ(over.shape().ranks_per_host, 1u);
+        Tensor array = Numbers<float>(3'000'000, group->rank());
+        ASSERT_TRUE(over.AllReduce(array, nullptr, {"the sum", kLong}).ok());
+        std::vector<const void*> pointers;
+        const std::vector<Tensor> all = {Numbers<float>(3'000'000, 0), Numbers<float>(3'000'000, 1),
+                                         Numbers<float>(3'000'000, 2)};
+        for (const Tensor& each : all) pointers.push_back(each.data());
+        Tensor expected = *Tensor::Create(DType::kF32, {3'000'000});
+        HostSum().Add(DType::kF32, pointers, expected.mutable_data(), expected.elements());
+        EXPECT_EQ(std::memcmp(array.data(), expected.data(), static_cast<size_t>(expected.bytes())), 0);
+      },
+      2);
 }
 
 }  // namespace
