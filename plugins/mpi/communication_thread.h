@@ -20,8 +20,9 @@
 
 namespace mge::mpi {
 
-// The largest piece of a message: counts of MPI are of type int.
-inline constexpr uint64_t kPieceBytes = uint64_t{1} << 30;
+// The largest piece of a message. Where the kernel forbids copies between processes, Open MPI copies through shared memory, and moves
+// several pieces 2 to 7 times as fast as one large message. Elsewhere, the size makes no difference.
+inline constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 
 // Messages on their way.
 struct Exchange {
