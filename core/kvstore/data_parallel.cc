@@ -184,17 +184,20 @@ class DataParallel final : public Replicas {
     ReplicaExchange out;
     out.replica = static_cast<uint32_t>(first_ + r);
     out.replicas = static_cast<uint32_t>(replicas_);
-    out.sum = [this, r, bucket = settings.Get<kKvstoreBigArray>()](
-                  Graph& graph, std::span<const ValueId> values) -> absl::StatusOr<std::vector<ValueId>> {
+    // Within a process, the replicas compute their gradients at the same time, so that nothing would go on meanwhile.
+    const bool in_buckets = group_ && launch_.ranks > 1;
+    const int64_t bucket = settings.Get<kKvstoreBigArray>();
+    out.sum = [this, r, in_buckets, bucket, replica = out.replica, replicas = out.replicas](
+                  Graph& graph, std::span<const ValueId> values,
+                  const std::vector<bool>& parts) -> absl::StatusOr<std::vector<ValueId>> {
       if (trees_) return trees_->Add(graph, values, static_cast<int>(r));
-      // Within a process, the replicas compute their gradients at the same time, so that nothing would go on meanwhile.
-      if (group_ && launch_.ranks > 1) return AddBucketedSum(graph, values, bucket);
+      if (in_buckets) return AddBucketedSum(graph, values, bucket, {parts, replica, replicas});
       return AddSum(graph, values);
     };
     if (!settings.Get<kTrainShardOptimizer>()) return out;
-    out.gather = [](Graph& graph, std::span<const ValueId> parts, std::span<const int64_t> elements) {
-      return AddGather(graph, parts, elements);
-    };
+    out.sums_parts = in_buckets;
+    out.gather_elements = bucket;
+    out.gather = AddGather;
     return out;
   }
 
@@ -251,7 +254,9 @@ class DataParallel final : public Replicas {
     runtime_->logger().Info("rank {} of {} by {} on host {} ({})", launch_.rank, launch_.ranks, launch_.launcher,
                             launch_.host, launch_.source);
     ReplicaExchange none;
-    none.sum = [](Graph&, std::span<const ValueId> values) { return std::vector<ValueId>(values.begin(), values.end()); };
+    none.sum = [](Graph&, std::span<const ValueId> values, const std::vector<bool>&) {
+      return std::vector<ValueId>(values.begin(), values.end());
+    };
     MGE_ASSIGN_OR_RETURN(const onnx::Model model, make_(none));
     MGE_ASSIGN_OR_RETURN(const std::string model_facts, ModelFacts(model));
     facts_ += fmt::format("devices of each process: {}\nseed of the random numbers: {}\n{}: {}\n{}: {}\n{}", devices_.size(),
@@ -280,6 +285,9 @@ class DataParallel final : public Replicas {
     outer.sum = [this, wait](Tensor& array, uint32_t bucket) {
       // The sizes of the other buckets follow from the facts that all processes share.
       return process_sum_->AllReduce(array, bucket == 0 ? &step_ : nullptr, wait("the sum of the gradients"));
+    };
+    outer.sum_parts = [this, wait](Tensor& array, std::span<const int64_t> ends, uint32_t bucket) {
+      return process_sum_->ReduceScatter(array, ends, bucket == 0 ? &step_ : nullptr, wait("the sum of the gradients"));
     };
     outer.gather = [this, wait](Tensor& bytes, std::span<const int64_t> ends) {
       return process_sum_->AllGather(bytes, ends, wait("the gathering of the parameters"));

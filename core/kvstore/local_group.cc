@@ -50,7 +50,7 @@ class LocalRank final : public Communicator {
   absl::Status RunStep(const CollectiveStepArgs& step, const mge_run* run) {
     if (step.kind == CollectiveKind::kExchange) return Exchange(step, run);
     if (step.kind == CollectiveKind::kEndSum) {
-      MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->EndSum(step.bucket));
+      MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> sums, group_->EndSum(local_, step.bucket));
       if (run->queue) MGE_RETURN_IF_ERROR(FreeStaging(step));
       return Deliver(step, run, sums);
     }
@@ -61,7 +61,7 @@ class LocalRank final : public Communicator {
                   {.fix = "remove the other ones from the model, or train it on one device"});
     }
     MGE_ASSIGN_OR_RETURN(std::vector<LocalGroup::Operand> mine, Fetch(step, run));
-    if (step.kind == CollectiveKind::kStartSum) return group_->StartSum(local_, step.bucket, std::move(mine));
+    if (step.kind == CollectiveKind::kStartSum) return group_->StartSum(local_, step.bucket, step.parts, std::move(mine));
     if (step.kind == CollectiveKind::kAllGather) return Gather(step, run, std::move(mine));
     MGE_ASSIGN_OR_RETURN(const std::span<const Tensor> all, group_->Sum(local_, std::move(mine)));
     return Deliver(step, run, all);
@@ -375,20 +375,25 @@ absl::StatusOr<std::span<const Tensor>> LocalGroup::Sum(uint32_t rank, std::vect
   return whole_.sums;
 }
 
-absl::Status LocalGroup::StartSum(uint32_t rank, uint32_t bucket, std::vector<Operand> mine) {
+absl::Status LocalGroup::StartSum(uint32_t rank, uint32_t bucket, bool parts, std::vector<Operand> mine) {
   operands_[rank] = std::move(mine);
   return Join([&]() -> absl::Status {
     Summed& sum = buckets_[bucket];
+    sum.parts = parts;
     MGE_RETURN_IF_ERROR(SumAll(sum));
     queue_.Submit(bucket, [this, &sum, bucket] { return outer_.sum ? SumOverGroups(sum, bucket) : absl::OkStatus(); });
     return absl::OkStatus();
   });
 }
 
-absl::StatusOr<std::span<const Tensor>> LocalGroup::EndSum(uint32_t bucket) {
+absl::StatusOr<std::span<const Tensor>> LocalGroup::EndSum(uint32_t rank, uint32_t bucket) {
   MGE_RETURN_IF_ERROR(queue_.Wait(bucket));
   std::lock_guard lock(mutex_);
-  return buckets_.at(bucket).sums;
+  const Summed& sum = buckets_.at(bucket);
+  const std::span<const Tensor> all = sum.sums;
+  if (!sum.parts) return all;
+  const size_t own = all.size() / ranks();
+  return all.subspan(rank * own, own);
 }
 
 absl::Status LocalGroup::InQueue(SumQueue::Job job) {
@@ -398,7 +403,9 @@ absl::Status LocalGroup::InQueue(SumQueue::Job job) {
 
 absl::Status LocalGroup::SumOverGroups(Summed& sum, uint32_t bucket) {
   MGE_RETURN_IF_ERROR(Aborted());
-  for (auto& [dtype, joined] : sum.joined) MGE_RETURN_IF_ERROR(outer_.sum(joined, bucket));
+  for (auto& [dtype, joined] : sum.joined) {
+    MGE_RETURN_IF_ERROR(sum.parts ? outer_.sum_parts(joined, sum.ends.at(dtype), bucket) : outer_.sum(joined, bucket));
+  }
   return absl::OkStatus();
 }
 
@@ -423,7 +430,7 @@ absl::Status LocalGroup::GatherAll(std::span<const int64_t> whole) {
     }
     if ((r + 1) % ranks() == 0) ends.push_back(bytes);
   }
-  if (!gathered_bytes_.defined() || gathered_bytes_.elements() != bytes) {
+  if (!gathered_bytes_.defined() || gathered_bytes_.elements() < bytes) {
     MGE_ASSIGN_OR_RETURN(gathered_bytes_, Tensor::Create(DType::kU8, {bytes}));
   }
   auto* at = static_cast<char*>(gathered_bytes_.mutable_data());
@@ -499,14 +506,38 @@ absl::Status LocalGroup::Place(Summed& out) {
   }
   std::erase_if(out.joined, [&](const auto& entry) { return !sizes.contains(entry.first); });
   out.sums.clear();
+  out.ends.clear();
   std::map<DType, int64_t> used;
-  for (const Operand& o : first) {
-    Tensor& joined = out.joined[o.dtype];
-    auto* const at = static_cast<char*>(joined.mutable_data()) + used[o.dtype] * ElementBytes(o.dtype);
-    out.sums.push_back(joined.Within(o.dtype, {o.elements}, at));
-    used[o.dtype] += o.elements;
+  auto place = [&](DType dtype, int64_t elements) {
+    Tensor& joined = out.joined[dtype];
+    auto* const at = static_cast<char*>(joined.mutable_data()) + used[dtype] * ElementBytes(dtype);
+    used[dtype] += elements;
+    return joined.Within(dtype, {elements}, at);
+  };
+  if (!out.parts) {
+    for (const Operand& o : first) out.sums.push_back(place(o.dtype, o.elements));
+    return absl::OkStatus();
   }
+  uint32_t placed = 0;
+  auto end_groups = [&](uint32_t until) {
+    for (; placed < until; ++placed) {
+      if ((placed + 1) % ranks() > 0) continue;
+      for (const auto& [dtype, size] : sizes) out.ends[dtype].push_back(used[dtype]);
+    }
+  };
+  ForEachPart([&](uint32_t rank, size_t i, ElementRange part) {
+    end_groups(rank);
+    out.sums.push_back(place(first[i].dtype, part.count));
+  });
+  end_groups(all_);
   return absl::OkStatus();
+}
+
+void LocalGroup::ForEachPart(const std::function<void(uint32_t, size_t, ElementRange)>& visit) const {
+  const std::vector<Operand>& first = operands_.front();
+  for (uint32_t r = 0; r < all_; ++r) {
+    for (size_t i = 0; i < first.size(); ++i) visit(r, i, PartOfElements(first[i].elements, r, all_));
+  }
 }
 
 absl::Status LocalGroup::SumAll(Summed& out) {
@@ -524,10 +555,20 @@ absl::Status LocalGroup::SumAll(Summed& out) {
   }
   MGE_RETURN_IF_ERROR(Place(out));
   std::vector<const void*> arrays(ranks());
-  for (size_t i = 0; i < first.size(); ++i) {
-    for (uint32_t r = 0; r < ranks(); ++r) arrays[r] = operands_[r][i].data;
-    sum_.Add(first[i].dtype, arrays, const_cast<void*>(out.sums[i].data()), first[i].elements);
+  auto add = [&](size_t i, ElementRange range, const Tensor& to) {
+    const int64_t begin = range.begin * ElementBytes(first[i].dtype);
+    for (uint32_t r = 0; r < ranks(); ++r) arrays[r] = static_cast<const char*>(operands_[r][i].data) + begin;
+    if (range.count > 0) sum_.Add(first[i].dtype, arrays, const_cast<void*>(to.data()), range.count);
+  };
+  if (!out.parts) {
+    for (size_t i = 0; i < first.size(); ++i) add(i, {0, first[i].elements}, out.sums[i]);
+    return absl::OkStatus();
   }
+  size_t part = 0;
+  ForEachPart([&](uint32_t, size_t i, ElementRange range) { add(i, range, out.sums[part++]); });
+  // The ranks of this group keep theirs.
+  const auto own = out.sums.begin() + static_cast<std::ptrdiff_t>(first_ * first.size());
+  out.sums = std::vector<Tensor>(own, own + static_cast<std::ptrdiff_t>(ranks() * first.size()));
   return absl::OkStatus();
 }
 

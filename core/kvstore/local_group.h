@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/element_range.h"
 #include "core/base/tensor.h"
 #include "core/kvstore/host_sum.h"
 #include "core/kvstore/sum_queue.h"
@@ -37,6 +38,9 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
     uint32_t first = 0, ranks = 0;  // the number of this group's first rank among those of all groups, and of all ranks
     // Replaces the elements by their sums over all groups. `bucket` is that of mge.StartSum; 0: another sum.
     std::function<absl::Status(Tensor& array, uint32_t bucket)> sum = nullptr;
+    // Replaces this group's part of the elements by their sums, and changes the others. The part of group g is
+    // [ends[g - 1], ends[g]).
+    std::function<absl::Status(Tensor& array, std::span<const int64_t> ends, uint32_t bucket)> sum_parts = nullptr;
     // Lets `bytes` have the parts of all groups. The part of group g is [ends[g - 1], ends[g]).
     std::function<absl::Status(Tensor& bytes, std::span<const int64_t> ends)> gather = nullptr;
   };
@@ -66,9 +70,9 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   // cannot be summed here or arrays that differ between the ranks.
   absl::StatusOr<std::span<const Tensor>> Sum(uint32_t rank, std::vector<Operand> mine);
   // The same in two steps. StartSum() returns when the arrays may change. The sums are valid until the next StartSum() of the
-  // bucket.
-  absl::Status StartSum(uint32_t rank, uint32_t bucket, std::vector<Operand> mine);
-  absl::StatusOr<std::span<const Tensor>> EndSum(uint32_t bucket);
+  // bucket. With `parts`, EndSum() returns this rank's parts of the sums (PartOfElements()).
+  absl::Status StartSum(uint32_t rank, uint32_t bucket, bool parts, std::vector<Operand> mine);
+  absl::StatusOr<std::span<const Tensor>> EndSum(uint32_t rank, uint32_t bucket);
   // Joins the parts of all ranks. `mine` are those of this rank, of arrays with `whole` elements (PartOfElements()). Waits until all
   // ranks have called it. Returns the parts of all arrays, which are valid until the rank's next call.
   struct Gathered {
@@ -124,12 +128,16 @@ class LocalGroup : public std::enable_shared_from_this<LocalGroup> {
   absl::Status Join(const std::function<absl::Status()>& complete);
   // The results of a sum.
   struct Summed {
-    std::vector<Tensor> sums;
-    std::map<DType, Tensor> joined;  // their memory, one array per element type: few are to be summed over groups
+    bool parts = false;
+    std::vector<Tensor> sums;        // with `parts`, the parts of each rank of this group after those of the one before
+    std::map<DType, Tensor> joined;  // all sums, one array per element type: few are to be summed over groups
+    std::map<DType, std::vector<int64_t>> ends;  // with `parts`: of each group's part of `joined`
   };
   // Sums the arrays of all ranks of this group.
   absl::Status SumAll(Summed& out);
   absl::Status Place(Summed& out);
+  // Calls visit(rank of all groups, array, its part) in the order in which the parts of sums lie in memory.
+  void ForEachPart(const std::function<void(uint32_t, size_t, ElementRange)>& visit) const;
   absl::Status SumOverGroups(Summed& sum, uint32_t bucket);
   absl::Status GatherAll(std::span<const int64_t> whole);
   // Runs a job in queue_, after those that are there, and waits for it.

@@ -141,8 +141,8 @@ enum Trait : uint32_t {
   kExchange = 16384,    // output i is a tensor of the rank that the attribute "from" names
   kConvolution = 8192,  // a convolution: its fastest kernels may need much workspace
   kStartsSum = 32768,   // begins a sum over all ranks, which goes on after the node has ended; runs as early as it can
-  kEndsSum = 65536,     // waits for a sum: output i is that of input i + 1
-  kGathers = 131072,    // output i has the parts of all ranks, of which input i is one
+  kEndsSum = 65536,     // waits for a sum: output i is that of input i + 1 of the node that began it
+  kGathers = 131072,    // output i > 0 has the parts of all ranks, of which input i is one
 };
 
 // The interface between type inference and a shape rule. The rank or sizes of an input may be unknown. The rule then

@@ -189,26 +189,28 @@ class Binder {
     const PlannedUnit& unit = schedule_.units[u];
     MGE_ASSIGN_OR_RETURN(std::shared_ptr<Communicator> communicator, context_->communicators->On(*unit.device));
     const Node& node = graph_.node(unit.group->nodes[0]);
-    // Operands are outputs, each with an input; an exchange has operands for the inputs first, and the start of a sum has only
-    // those. The first input of a sum that is started or ended is a token.
-    const bool starts = node.def->Is(kStartsSum), exchanges = node.def->Is(kExchange);
-    const size_t first = starts || node.def->Is(kEndsSum) ? 1 : 0;
+    // Operands are outputs, each with an input; an exchange has operands for the inputs first, the start of a sum has only those,
+    // and its end has only outputs. The first input of a sum that is started or ended, and of a gather, is a token. The first
+    // output of a gather is one too.
+    const bool starts = node.def->Is(kStartsSum), ends = node.def->Is(kEndsSum), gathers = node.def->Is(kGathers);
+    const bool exchanges = node.def->Is(kExchange);
+    const size_t first = starts || gathers ? 1 : 0, first_output = gathers ? 1 : 0;
     const size_t from_inputs = starts || exchanges ? unit.inputs.size() - first : 0;
-    const size_t count = from_inputs + (starts ? 0 : unit.outputs.size());
+    const size_t count = from_inputs + (starts ? 0 : unit.outputs.size() - first_output);
     auto* args = NewArgs<CollectiveStepArgs>(CollectiveStepArgs::Bytes(count));
-    *args = {communicator.get(), CollectiveKind::kAllReduce, 0, 0, 0, static_cast<uint32_t>(count)};
+    *args = {communicator.get(), CollectiveKind::kAllReduce, 0, 0, 0, false, static_cast<uint32_t>(count)};
     auto elements = [&](ValueId v) { return static_cast<uint64_t>(Elements(graph_.value(v).type.dims)); };
     for (size_t k = 0; k < count; ++k) {
       CollectiveOperand& o = args->list()[k];
       o = {};
       const bool output = k >= from_inputs;
-      const size_t input = first + (output ? k - from_inputs : k);
-      const ValueId v = output ? unit.group->outputs[k - from_inputs] : unit.group->inputs[input];
+      const size_t input = first + (output ? k - from_inputs : k), place = first_output + k - from_inputs;
+      const ValueId v = output ? unit.group->outputs[place] : unit.group->inputs[input];
       o.dtype = static_cast<mge_dtype>(graph_.value(v).type.dtype);
       o.count = o.whole = elements(v);
-      if (node.def->Is(kGathers)) o.count = elements(unit.group->inputs[input]);
-      if (!output || !exchanges) o.from = InputSlot(u, input);
-      if (output) o.to = SlotOf(unit, unit.outputs[k - from_inputs]);
+      if (gathers) o.count = elements(unit.group->inputs[input]);
+      if (!output || !(exchanges || ends)) o.from = InputSlot(u, input);
+      if (output) o.to = SlotOf(unit, unit.outputs[place]);
     }
     MGE_RETURN_IF_ERROR(ReadCollective(node, communicator->rank(), context_->communicators->ranks(), *args));
     AddStep(RunCollectiveStep, args);

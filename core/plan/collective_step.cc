@@ -61,6 +61,7 @@ absl::Status ReadCollective(const Node& node, uint32_t rank, uint32_t ranks, Col
   if (args.kind == CollectiveKind::kAllGather) return CheckGather(node, rank, ranks, args);
   if (args.kind == CollectiveKind::kStartSum || args.kind == CollectiveKind::kEndSum) {
     args.bucket = static_cast<uint32_t>(node.attrs.Int("bucket"));
+    args.parts = args.kind == CollectiveKind::kStartSum && node.attrs.Int("parts") != 0;
     return absl::OkStatus();
   }
   const std::string reduction = node.attrs.Text("reduction");

@@ -32,6 +32,7 @@ struct CollectiveStepArgs {
   int32_t reduction;  // of kAllReduce
   uint32_t root;      // of kBroadcast
   uint32_t bucket;    // of kStartSum and kEndSum
+  bool parts;         // of kStartSum: each rank needs only its part of the sums
   uint32_t operands;
 
   static size_t Bytes(size_t operands) { return sizeof(CollectiveStepArgs) + operands * sizeof(CollectiveOperand); }

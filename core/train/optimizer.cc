@@ -99,7 +99,8 @@ class Update {
         parameter_(value.parameter),
         w_(b_, MasterOf(value.parameter)),
         rate_(In(shared.rate)),
-        gradient_(Wide(value.gradient)) {
+        gradient_(Wide(value.gradient)),
+        divided_(value.divided) {
     const ParameterGroup group = GroupOf(name_, options);
     if (group.rate != 1) rate_ = rate_ * group.rate;
     decay_ = group.weight_decay < 0 ? options.weight_decay : group.weight_decay;
@@ -129,7 +130,7 @@ class Update {
   void Step(const Optimizer& optimizer, const Corrections& corrections) {
     if (kept_gradient_ != kNone) Write(kept_gradient_, Term(b_, kept_));
     if (part_) {
-      gradient_ = Divided(gradient_);
+      if (!divided_) gradient_ = Divided(gradient_);
       if (!IsNarrow(graph_.value(parameter_).type.dtype)) w_ = Divided(w_);
     }
     switch (optimizer.step) {
@@ -314,6 +315,7 @@ class Update {
   ExpressionBuilder b_;
   const ValueId parameter_;
   Term w_, rate_, gradient_;
+  const bool divided_;  // gradient_ is the replica's part
   double decay_ = 0;
   ValueId accumulated_ = kNone, sum_ = kNone, kept_gradient_ = kNone, kept_ = kNone, updated_part_ = kNone;
 };
@@ -351,8 +353,7 @@ void MoveScale(Graph& graph, ExpressionBuilder& b, ValueId scale, ValueId finite
 }
 
 // Lets all replicas have the parameters of which each has updated a part.
-absl::Status GatherParts(Graph& graph, const std::vector<std::unique_ptr<Update>>& updates,
-                         const ReplicaExchange& exchange) {
+void GatherParts(Graph& graph, const std::vector<std::unique_ptr<Update>>& updates, const ReplicaExchange& exchange) {
   std::vector<ValueId> parts;
   std::vector<int64_t> elements;
   std::vector<Update*> divided;
@@ -362,10 +363,17 @@ absl::Status GatherParts(Graph& graph, const std::vector<std::unique_ptr<Update>
     parts.push_back(update->updated_part());
     elements.push_back(update->elements());
   }
-  if (divided.empty()) return absl::OkStatus();
-  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> whole, exchange.gather(graph, parts, elements));
-  for (size_t i = 0; i < divided.size(); ++i) divided[i]->Finish(whole[i]);
-  return absl::OkStatus();
+  // Some at a time: the memory of a gather is free when its parameters are written.
+  ValueId token = divided.empty() ? kNone : NodeAdder(graph, "optimizer").Constant(Tensor::Scalar<int64_t>(0));
+  for (size_t begin = 0, end = 0; begin < divided.size(); begin = end) {
+    int64_t size = 0;
+    while (end < divided.size() && size < exchange.gather_elements) size += elements[end++];
+    const size_t count = end - begin;
+    const std::vector<ValueId> whole =
+        exchange.gather(graph, token, std::span(parts).subspan(begin, count), std::span(elements).subspan(begin, count));
+    token = whole[0];
+    for (size_t i = 0; i < count; ++i) divided[begin + i]->Finish(whole[i + 1]);
+  }
 }
 
 }  // namespace
@@ -391,6 +399,10 @@ ValueId AddLossScale(Graph& graph) {
 bool UpdatesElementsAlone(const TrainingOptions& options) {
   const UpdateRule rule = FindOptimizer(options.optimizer)->step;
   return rule != UpdateRule::kLayerwiseMoments && rule != UpdateRule::kFactored;
+}
+
+bool NeedsWholeGradients(const TrainingOptions& options) {
+  return options.clip_norm > 0 || options.on_nan == "skip" || options.accumulate > 1 || options.keep_gradients;
 }
 
 absl::Status AddOptimizer(Graph& graph, std::span<const TrainedValue> values, ValueId rate, const StepGuards& guards,
@@ -433,7 +445,8 @@ absl::Status AddOptimizer(Graph& graph, std::span<const TrainedValue> values, Va
     corrections.second = 1 - Binary("Pow", b.Number(options.beta2), step);
   }
   for (const auto& update : updates) update->Step(optimizer, corrections);
-  return GatherParts(graph, updates, exchange);
+  GatherParts(graph, updates, exchange);
+  return absl::OkStatus();
 }
 
 }  // namespace mge

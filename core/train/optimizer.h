@@ -14,7 +14,8 @@ struct TrainingOptions;  // the same
 
 struct TrainedValue {
   ValueId parameter;
-  ValueId gradient;  // of the parameter's type, or float32
+  ValueId gradient;      // of the parameter's type, or float32
+  bool divided = false;  // the gradient is this replica's part, a vector
 };
 
 struct StepGuards {
@@ -40,6 +41,10 @@ absl::Status AddOptimizer(Graph& graph, std::span<const TrainedValue> values, Va
 
 // Returns whether the update of an element depends on no other element of its parameter.
 bool UpdatesElementsAlone(const TrainingOptions& options);
+
+// Returns whether a replica that updates a part of the parameters needs all elements of the gradients, even without a scale of the
+// loss: for their norm, or for states that stay whole.
+bool NeedsWholeGradients(const TrainingOptions& options);
 
 // Adds the factor of the loss, a float32 scalar that begins with 65536: the gradients of float16 are not lost as too small.
 ValueId AddLossScale(Graph& graph);

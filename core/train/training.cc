@@ -320,12 +320,18 @@ LossParts PartsOfReplica(onnx::Model& model, ValueId whole, const LossParts& par
 }
 
 // Adds the loss and the gradients of all replicas, in place of those of this one.
-absl::Status SumLossAndGradients(Graph& graph, const SumOverReplicas& sum, const LossParts& parts, ValueId& loss,
-                                 std::vector<TrainedValue>& trained) {
+absl::Status SumLossAndGradients(Graph& graph, const ReplicaExchange& exchange, bool in_parts, const LossParts& parts,
+                                 ValueId& loss, std::vector<TrainedValue>& trained) {
   std::vector<ValueId> values = {parts.sum, parts.count};
-  for (const TrainedValue& t : trained) values.push_back(t.gradient);
+  std::vector<bool> divided(2, false);
+  for (TrainedValue& t : trained) {
+    values.push_back(t.gradient);
+    t.divided = in_parts && Elements(graph.value(t.parameter).type.dims) >= int64_t{exchange.replicas};
+    divided.push_back(t.divided);
+  }
+  if (!in_parts) divided.clear();
   MGE_RETURN_IF_ERROR(InferTypes(graph));
-  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> sums, sum(graph, values));
+  MGE_ASSIGN_OR_RETURN(const std::vector<ValueId> sums, exchange.sum(graph, values, divided));
   const DType dtype = graph.value(parts.sum).type.dtype;
   ExpressionBuilder b(graph, "replicas", dtype);
   const Term count = AtLeastSomething(Term(b, sums[1]));
@@ -411,7 +417,8 @@ absl::StatusOr<std::vector<std::string>> MakeTrainingStep(onnx::Model& model, co
                 {.what = "parameters are floating initializers with at least one dimension", .where = "training options"});
   }
   if (exchange.sum) {
-    MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, exchange.sum, parts, loss, trained));
+    const bool in_parts = exchange.gather && exchange.sums_parts && scale == kNone && !NeedsWholeGradients(options);
+    MGE_RETURN_IF_ERROR(SumLossAndGradients(graph, exchange, in_parts, parts, loss, trained));
     if (options.loss == "output") std::ranges::replace(graph.outputs(), added.output, loss);
   }
   MGE_RETURN_IF_ERROR(CheckGroupNames(graph, trained, options));

@@ -60,18 +60,23 @@ inline constexpr std::string_view kExamples = "replica.examples";
 // Returns whether a name fits a pattern, in which * stands for any text and ? for any letter.
 bool FitsPattern(std::string_view name, std::string_view pattern);
 
-// Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order.
-using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values)>;
+// Adds nodes that sum each value over all replicas of a training step, and returns the sums in the same order. If parts[i], this
+// replica needs only its part of sum i, a vector (PartOfElements()). `parts` is empty unless ReplicaExchange::sums_parts.
+using SumOverReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> values,
+                                                                           const std::vector<bool>& parts)>;
 
-// Adds nodes that join the parts of arrays, as the optimizers of all replicas have updated them. Array i is a vector with
-// elements[i] elements, of which this replica has parts[i]. Returns the arrays.
-using GatherFromReplicas = std::function<absl::StatusOr<std::vector<ValueId>>(Graph& graph, std::span<const ValueId> parts,
-                                                                              std::span<const int64_t> elements)>;
+// Adds a node that joins the parts of arrays, as the optimizers of all replicas have updated them. Array i is a vector with
+// elements[i] elements, of which this replica has parts[i]. Returns a token for the next gather, then the arrays. The token, an
+// int64 scalar, orders the gathers of all replicas.
+using GatherFromReplicas = std::function<std::vector<ValueId>(Graph& graph, ValueId token, std::span<const ValueId> parts,
+                                                              std::span<const int64_t> elements)>;
 
 // How a training step works with those of other replicas.
 struct ReplicaExchange {
   SumOverReplicas sum = nullptr;        // nullptr: there is one replica
   GatherFromReplicas gather = nullptr;  // nullptr: each replica updates all elements of the parameters
+  bool sums_parts = false;              // with `gather`: `sum` can return parts
+  int64_t gather_elements = 1;          // at least so many elements are gathered at a time, except for the last ones
   uint32_t replica = 0, replicas = 1;   // for `gather`
 };
 

@@ -29,19 +29,21 @@ std::vector<std::string> InputsOf(const Graph& graph, NodeId id) {
 class BucketedSum : public testing::Test {
  protected:
   // Sums b, a and c in buckets. Returns the nodes that were added.
-  std::vector<NodeId> Add(int64_t min_elements) {
+  std::vector<NodeId> Add(int64_t min_elements, const SumParts& parts = {}) {
     auto graph = ParseGraphText(kValues);
     EXPECT_TRUE(graph.ok());
     graph_ = *std::move(graph);
     EXPECT_TRUE(InferTypes(graph_).ok());
     const NodeId first = graph_.node_count();
     const std::vector<ValueId> values = {graph_.FindValue("b"), graph_.FindValue("a"), graph_.FindValue("c")};
-    auto sums = AddBucketedSum(graph_, values, min_elements);
+    auto sums = AddBucketedSum(graph_, values, min_elements, parts);
     EXPECT_TRUE(sums.ok()) << FormatError(sums.status());
     EXPECT_TRUE(InferTypes(graph_).ok());
     sums_ = *std::move(sums);
     std::vector<NodeId> out;
-    for (NodeId id = first; id < graph_.node_count(); ++id) out.push_back(id);
+    for (NodeId id = first; id < graph_.node_count(); ++id) {
+      if (graph_.node(id).domain == "mge") out.push_back(id);  // and not the change of shape
+    }
     return out;
   }
   Graph graph_;
@@ -60,8 +62,20 @@ TEST_F(BucketedSum, AddsAStartAndAnEndForEachBucketInTheOrderOfTime) {
   // All waits need the last token: no replica waits before it has begun all sums.
   EXPECT_EQ(graph_.node(nodes[2]).inputs[0], second);
   EXPECT_EQ(graph_.node(nodes[3]).inputs[0], second);
-  EXPECT_EQ(sums_, (std::vector<ValueId>{graph_.node(nodes[3]).outputs[0], graph_.node(nodes[2]).outputs[1],
-                                         graph_.node(nodes[2]).outputs[0]}));
+  for (ValueId sum : sums_) EXPECT_EQ(graph_.value(sum).type.ToString(), "float32[2,2]");
+}
+
+// The rank has two of the four elements of each part. `a` is whole.
+TEST_F(BucketedSum, HasPartsInBucketsOfTheirOwnBeforeTheWholeSums) {
+  const std::vector<NodeId> nodes = Add(8, {.of = {true, false, true}, .replica = 1, .replicas = 2});
+  ASSERT_EQ(nodes.size(), 4u);
+  EXPECT_THAT(InputsOf(graph_, nodes[0]), ElementsAre(testing::_, "c", "b"));
+  EXPECT_THAT(InputsOf(graph_, nodes[1]), ElementsAre(testing::_, "a"));
+  EXPECT_EQ(graph_.node(nodes[0]).attrs.Int("parts"), 1);
+  EXPECT_EQ(graph_.node(nodes[1]).attrs.Int("parts"), 0);
+  EXPECT_EQ(graph_.value(sums_[0]).type.ToString(), "float32[2]");
+  EXPECT_EQ(graph_.value(sums_[1]).type.ToString(), "float32[2,2]");
+  EXPECT_EQ(graph_.value(sums_[2]).type.ToString(), "float32[2]");
 }
 
 TEST_F(BucketedSum, HasOneBucketIfTheValuesAreFew) { EXPECT_EQ(Add(1000).size(), 2u); }

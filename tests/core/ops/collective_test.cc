@@ -49,16 +49,22 @@ TEST(Exchange, NeedsARankAndAKeyForEachTensor) {
 
 TEST(StartSum, ReturnsATokenForTheEndOfTheSum) {
   const std::string start = "const t = int64[]<0>\nn = mge::StartSum(t, x, z) {bucket=0}\n";
-  EXPECT_EQ(Infer(start + "y, w = mge::EndSum(n, x, z) {bucket=0}"), "float32[2,3]");
-  EXPECT_EQ(Infer(start + "w, y = mge::EndSum(n, x, z) {bucket=0}"), "int64[4]");
-  EXPECT_THAT(Infer(start + "y = mge::EndSum(n, x, z) {bucket=0}"),
-              HasSubstr("expected a token, and an input for each output"));
+  EXPECT_EQ(Infer(start + "y, w = mge::EndSum(n) {bucket=0, elements=[6,4], types=[1,7]}"), "float32[6]");
+  EXPECT_EQ(Infer(start + "w, y = mge::EndSum(n) {bucket=0, elements=[6,4], types=[1,7]}"), "int64[4]");
+  EXPECT_THAT(Infer(start + "y = mge::EndSum(n) {bucket=0, elements=[6,4], types=[1,7]}"),
+              HasSubstr("it has 1 outputs, 2 numbers in 'elements' and 2 in 'types'"));
+  EXPECT_THAT(Infer(start + "y = mge::EndSum(n) {bucket=0, elements=[-6], types=[1]}"), HasSubstr("elements[0] is -6"));
+  for (const char* type : {"0", "8", "99", "-1", "257"}) {  // none, and texts
+    EXPECT_THAT(Infer(start + "y = mge::EndSum(n) {bucket=0, elements=[6], types=[" + type + "]}"),
+                HasSubstr(std::string("types[0] is ") + type));
+  }
 }
 
 TEST(AllGather, HasVectorsOfTheSizesThatItNames) {
-  EXPECT_EQ(Infer("w, y = mge::AllGather(x, z) {elements=[6,9]}"), "int64[9]");
-  EXPECT_THAT(Infer("w, y = mge::AllGather(x, z) {elements=[6]}"), HasSubstr("1 numbers in 'elements'"));
-  EXPECT_THAT(Infer("y = mge::AllGather(z) {elements=[-1]}"), HasSubstr("elements[0] is -1"));
+  const std::string token = "const t = int64[]<0>\n";
+  EXPECT_EQ(Infer(token + "n, w, y = mge::AllGather(t, x, z) {elements=[6,9]}"), "int64[9]");
+  EXPECT_THAT(Infer(token + "n, w, y = mge::AllGather(t, x, z) {elements=[6]}"), HasSubstr("1 numbers in 'elements'"));
+  EXPECT_THAT(Infer(token + "n, y = mge::AllGather(t, z) {elements=[-1]}"), HasSubstr("elements[0] is -1"));
 }
 
 }  // namespace

@@ -162,10 +162,13 @@ TEST(TrainingStep, RefusesModelsThatCannotBeTrained) {
 // Six elements of w and two of b, over four replicas.
 TEST(TrainingStep, HasAPartOfTheOptimizersStatesIfReplicasDivideThem) {
   ReplicaExchange exchange;
-  exchange.sum = [](Graph&, std::span<const ValueId> values) { return std::vector<ValueId>(values.begin(), values.end()); };
-  exchange.gather = [](Graph&, std::span<const ValueId> parts, std::span<const int64_t> elements) {
+  exchange.sum = [](Graph&, std::span<const ValueId> values, const std::vector<bool>& parts) {
+    EXPECT_THAT(parts, ElementsAre());
+    return std::vector<ValueId>(values.begin(), values.end());
+  };
+  exchange.gather = [](Graph&, ValueId token, std::span<const ValueId> parts, std::span<const int64_t> elements) {
     EXPECT_THAT(elements, ElementsAre(6));
-    return std::vector<ValueId>(parts.begin(), parts.end());
+    return std::vector<ValueId>{token, parts[0]};
   };
   exchange.replicas = 4;
   for (const auto& [replica, part] : {std::pair(0u, 2), {1u, 2}, {2u, 1}, {3u, 1}}) {
@@ -180,6 +183,32 @@ TEST(TrainingStep, HasAPartOfTheOptimizersStatesIfReplicasDivideThem) {
     EXPECT_EQ(states["w.variance"], Shape({part}));
     EXPECT_EQ(states["b.mean"], Shape({2})) << "fewer elements than replicas";
   }
+}
+
+// What a replica of four asks for with these options: which of the loss, the count and the gradients of w and b in parts.
+std::vector<bool> PartsOfSums(const TrainingOptions& options) {
+  std::vector<bool> out;
+  ReplicaExchange exchange;
+  exchange.sum = [&](Graph&, std::span<const ValueId> values, const std::vector<bool>& parts) {
+    out = parts;
+    return std::vector<ValueId>(values.begin(), values.end());
+  };
+  exchange.gather = [](Graph&, ValueId token, std::span<const ValueId> parts, std::span<const int64_t>) {
+    return std::vector<ValueId>{token, parts[0]};
+  };
+  exchange.sums_parts = true;
+  exchange.replicas = 4;
+  onnx::Model model = ModelOf(kLinear);
+  (void)MakeTrainingStep(model, options, exchange);  // the gradient has another shape than the part that it should have
+  return out;
+}
+
+TEST(TrainingStep, NeedsOnlyPartsOfTheGradientsUnlessItReadsThemWhole) {
+  EXPECT_THAT(PartsOfSums({.optimizer = "adam"}), ElementsAre(false, false, true, false));
+  EXPECT_THAT(PartsOfSums({.optimizer = "adam", .clip_norm = 1}), ElementsAre());
+  EXPECT_THAT(PartsOfSums({.optimizer = "adam", .on_nan = "skip"}), ElementsAre());
+  EXPECT_THAT(PartsOfSums({.optimizer = "adam", .accumulate = 2}), ElementsAre());
+  EXPECT_THAT(PartsOfSums({.optimizer = "adam", .keep_gradients = true}), ElementsAre());
 }
 
 }  // namespace

@@ -74,30 +74,39 @@ absl::Status InferStartSum(InferContext& ctx) {
 }
 
 absl::Status InferEndSum(InferContext& ctx) {
-  if (ctx.input_count() != ctx.output_count() + 1) {
-    return ctx.Invalid(fmt::format("it has {} inputs and {} outputs; expected a token, and an input for each output",
-                                   ctx.input_count(), ctx.output_count()));
+  const Ints elements = ctx.attrs().IntList("elements"), types = ctx.attrs().IntList("types");
+  if (std::ssize(elements) != ctx.output_count() || types.size() != elements.size()) {
+    return ctx.Invalid(fmt::format("it has {} outputs, {} numbers in 'elements' and {} in 'types'; expected as many of each",
+                                   ctx.output_count(), elements.size(), types.size()));
   }
   for (int i = 0; i < ctx.output_count(); ++i) {
-    if (!ctx.has_input(i + 1)) return ctx.Invalid(fmt::format("input {} is absent", i + 1));
     if (!ctx.has_output(i)) return ctx.Invalid(fmt::format("output {} is absent", i));
-    ctx.SetOutput(i, ctx.input(i + 1));
+    const int64_t count = elements[static_cast<size_t>(i)], type = types[static_cast<size_t>(i)];
+    if (count < 0) return ctx.Invalid(fmt::format("elements[{}] is {}, expected the size of output {}", i, count, i));
+    if (type < 0 || type > UINT8_MAX || !kNumeric.Contains(static_cast<DType>(type))) {
+      return ctx.Invalid(fmt::format("types[{}] is {}, expected the number of a numeric element type", i, type));
+    }
+    ctx.SetOutput(i, {.dtype = static_cast<DType>(type), .has_rank = true, .dims = {count}});
   }
   return absl::OkStatus();
 }
 
 absl::Status InferAllGather(InferContext& ctx) {
   const Ints elements = ctx.attrs().IntList("elements");
-  if (ctx.input_count() != ctx.output_count() || std::ssize(elements) != ctx.input_count()) {
-    return ctx.Invalid(fmt::format("it has {} inputs, {} outputs and {} numbers in 'elements'; expected as many of each",
-                                   ctx.input_count(), ctx.output_count(), elements.size()));
+  if (ctx.input_count() != ctx.output_count() || std::ssize(elements) + 1 != ctx.input_count()) {
+    return ctx.Invalid(
+        fmt::format("it has {} inputs, {} outputs and {} numbers in 'elements'; expected a token, then as many of each",
+                    ctx.input_count(), ctx.output_count(), elements.size()));
   }
   for (int i = 0; i < ctx.input_count(); ++i) {
     if (!ctx.has_input(i)) return ctx.Invalid(fmt::format("input {} is absent", i));
     if (!ctx.has_output(i)) return ctx.Invalid(fmt::format("output {} is absent", i));
+  }
+  ctx.SetOutput(0, ctx.input(0));
+  for (int i = 0; i < std::ssize(elements); ++i) {
     const int64_t count = elements[static_cast<size_t>(i)];
-    if (count < 0) return ctx.Invalid(fmt::format("elements[{}] is {}, expected the size of output {}", i, count, i));
-    ctx.SetOutput(i, {.dtype = ctx.input(i).dtype, .has_rank = true, .dims = {count}});
+    if (count < 0) return ctx.Invalid(fmt::format("elements[{}] is {}, expected the size of output {}", i, count, i + 1));
+    ctx.SetOutput(i + 1, {.dtype = ctx.input(i + 1).dtype, .has_rank = true, .dims = {count}});
   }
   return absl::OkStatus();
 }
@@ -144,41 +153,41 @@ constexpr OpDef kRows[] = {
          "Begins the sum of each input over all ranks of a session that trains, and does not wait for it. `EndSum` with the "
          "same bucket does. The output is a token that orders the nodes and has no meaning; the numbers of the buckets of a "
          "graph count "
-         "from 0 along the tokens.",
+         "from 0 along the tokens. With parts=1, each rank gets its part of each sum, as of `AllGather`.",
      .inputs = {{"token", TypeSet({DType::kI64})}, {"X", kNumeric, Arity::kVariadic}},
      .outputs = {{"next_token", kAnyType}},
-     .attrs = {{"bucket", AttrType::kInt, Presence::kRequired, "the number of the sum"}},
+     .attrs = {{"bucket", AttrType::kInt, Presence::kRequired, "the number of the sum"},
+               {"parts", 0, "1: each rank needs only its part"}},
      .infer = InferStartSum,
      .eval = [](EvalContext& ctx) { return ctx.SetOutput(0, ctx.value(0)); },
      .traits = kStartsSum},
     {.name = "EndSum",
      .domain = "mge",
-     .doc = "Waits for the sum that `StartSum` with this bucket began. Output i is the sum of its input i, which is input "
-            "i + 1 here. The token is that of the last bucket, so that a rank begins all sums before it waits.",
-     .inputs = {{"token", TypeSet({DType::kI64})}, {"X", kNumeric, Arity::kVariadic}},
+     .doc =
+         "Waits for the sum that `StartSum` with this bucket began. Output i is the sum of its input X[i], or this rank's "
+         "part, as a vector. The token is that of the last bucket, so that a rank begins all sums before it waits.",
+     .inputs = {{"token", TypeSet({DType::kI64})}},
      .outputs = {{"Y", kAnyType, Arity::kVariadic}},
-     .attrs = {{"bucket", AttrType::kInt, Presence::kRequired, "the number of the sum"}},
+     .attrs = {{"bucket", AttrType::kInt, Presence::kRequired, "the number of the sum"},
+               {"elements", AttrType::kInts, Presence::kRequired, "the size of each output"},
+               {"types", AttrType::kInts, Presence::kRequired, "the element type of each output, as ONNX numbers it"}},
      .infer = InferEndSum,
-     .eval =
-         [](EvalContext& ctx) {
-           for (int i = 0; i < ctx.output_count(); ++i) MGE_RETURN_IF_ERROR(ctx.SetOutput(i, ctx.value(i + 1)));
-           return absl::OkStatus();
-         },
+     .eval = [](EvalContext& ctx) { return ctx.Unsupported("it needs the other replicas of a session that trains"); },
      .traits = kEndsSum},
     {.name = "AllGather",
      .domain = "mge",
      .doc =
          "Joins the parts of an array that the ranks of a session that trains have, in their order. Rank r has elements/n "
-         "of the elements, rounded down, and one more if r is below the rest.",
-     .inputs = {{"X", kFixedSize, Arity::kVariadic}},
-     .outputs = {{"Y", kAnyType, Arity::kVariadic}},
-     .attrs = {{"elements", AttrType::kInts, Presence::kRequired, "the size of each output, a vector"}},
+         "of the elements, rounded down, and one more if r is below the rest. The tokens order the nodes.",
+     .inputs = {{"token", TypeSet({DType::kI64})}, {"X", kFixedSize, Arity::kVariadic}},
+     .outputs = {{"next_token", kAnyType}, {"Y", kAnyType, Arity::kVariadic}},
+     .attrs = {{"elements", AttrType::kInts, Presence::kRequired, "the size of each array, a vector"}},
      .infer = InferAllGather,
      .eval =
          [](EvalContext& ctx) {
            const Ints elements = ctx.attrs().IntList("elements");
            for (int i = 0; i < ctx.output_count(); ++i) {
-             if (ctx.input(i).elements() != elements[static_cast<size_t>(i)]) {
+             if (i > 0 && ctx.input(i).elements() != elements[static_cast<size_t>(i) - 1]) {
                return ctx.Unsupported("it needs the other replicas of a session that trains");
              }
              MGE_RETURN_IF_ERROR(ctx.SetOutput(i, ctx.value(i)));
