@@ -230,20 +230,29 @@ std::vector<std::string> DevicesOf(const Session& session, const TrainOptions& o
 
 // Says how many labels are no numbers of classes, because the loss leaves them out. With `strict`, one that is not negative is a
 // usage error. Returns 0 or its exit code.
-int TellIgnoredLabels(const Globals& globals, int64_t classes, const Tensor& labels, bool strict) {
-  if (classes < 0 || labels.dtype() != MGE_DTYPE_I64) return kExitOk;
-  const auto all = labels.data<int64_t>();
-  const auto wrong = std::ranges::find_if(all, [&](int64_t label) { return label >= classes; });
-  if (strict && wrong != all.end()) {
+int TellIgnoredLabels(const Globals& globals, int64_t classes, const TrainingData& data, bool strict) {
+  if (classes < 0) return kExitOk;
+  int64_t all = 0, ignored = 0;
+  std::optional<std::pair<int64_t, int64_t>> wrong;  // the number of a label and its value
+  const Status read = data.ForEachLabels([&](const Tensor& labels) {
+    if (labels.dtype() != MGE_DTYPE_I64) return false;
+    for (const int64_t label : labels.data<int64_t>()) {
+      if (label >= classes && !wrong) wrong = {all, label};
+      ignored += label < 0 || label >= classes;
+      ++all;
+    }
+    return true;
+  });
+  if (!read.ok()) return Report(globals, read);
+  if (strict && wrong) {
     return ReportUsage(globals,
-                       fmt::format("--strict-labels: label {} is {}, and the classes are 0 to {}", wrong - all.begin(),
-                                   *wrong, classes - 1),
+                       fmt::format("--strict-labels: label {} is {}, and the classes are 0 to {}", wrong->first,
+                                   wrong->second, classes - 1),
                        "correct the labels; a negative one, such as -100, does not count");
   }
-  const auto ignored = std::ranges::count_if(all, [&](int64_t label) { return label < 0 || label >= classes; });
   if (ignored > 0) {
-    PrintMessage(globals, fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored,
-                                      all.size(), classes));
+    PrintMessage(globals,
+                 fmt::format("{} of {} labels are no numbers of the {} classes; they do not count", ignored, all, classes));
   }
   return kExitOk;
 }
@@ -348,10 +357,9 @@ int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOption
   if (usage) return usage;
   const size_t output = ComparedOutput(session, o.training.loss_output);
   const auto scores = session.output(output + 1).dims();
-  const Tensor& labels = data.arrays().back();
-  const size_t axis = classifies && scores.size() >= 2 ? ClassAxis(o, scores, labels.dims()) : 0;
-  if (axis > 0) {
-    if (const int code = TellIgnoredLabels(globals, scores[axis], labels, o.strict_labels)) return code;
+  const size_t axis = classifies && scores.size() >= 2 ? ClassAxis(o, scores, data.label_dims()) : 0;
+  if (axis > 0 && (writes || o.strict_labels)) {  // the other processes say nothing
+    if (const int code = TellIgnoredLabels(globals, scores[axis], data, o.strict_labels)) return code;
   }
   const std::string processes = place.ranks > 1 ? fmt::format(" of each of {} processes", place.ranks) : std::string();
   PrintMessage(globals, fmt::format("{} parameters, {} examples, {} on {}{}", session.parameter_count(), data.examples(),
@@ -486,7 +494,10 @@ Action DeclareTrain(Arguments app, const Globals& globals) {
   app.AddFlag("--training-form", o->training_form,
               "Leaves BatchNormalization and Dropout in --output as they are in MODEL; otherwise they are in their form for "
               "inference");
-  app.Add("--data", o->data, "A .npz file with an array for each input of the model, and one for the labels")
+  app.Add(
+         "--data", o->data,
+         "A .npz file with an array for each input of the model, and one for the labels; or a folder with files NAME.npy or "
+         "NAME-*.npy for each of them, whose examples are read when they are needed")
       .ValueName("FILE");
   app.Add("--input", o->inputs, "NAME=FILE: the array of one input, or of labels (.npy)").IsInput().Repeats();
   app.Add("--validate", o->validation,

@@ -3,12 +3,16 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <numeric>
 
 #include "core/base/nearest.h"
 #include "fmt/format.h"
 
 namespace mge::cli {
 namespace {
+
+constexpr int64_t kLabelsAtOnce = 1 << 16;  // examples
 
 template <typename T>
 Status CopyAsInt64(Tensor& array) {
@@ -50,28 +54,101 @@ Status TrainingData::Read(const Globals& globals, const Session& session, size_t
     }
     paths[static_cast<size_t>(name - names.begin())] = text.substr(at + 1);
   }
+  const bool in_folder = std::filesystem::is_directory(archive);
   out->arrays_.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    if (paths[i].empty() && !archive.empty()) paths[i] = archive + ":" + names[i];
+    if (paths[i].empty() && !archive.empty()) paths[i] = in_folder ? archive : archive + ":" + names[i];
     if (paths[i].empty()) {
       *usage = ReportUsage(
           globals, fmt::format("there is no data for the input '{}'", names[i]),
           fmt::format("give --data FILE.npz with the arrays {}, or --input {}=FILE", fmt::join(names, ", "), names[i]));
       return {};
     }
-    Tensor& array = out->arrays_[i];
-    if (Status s = session.ReadInput(i, paths[i]).MoveTo(array); !s.ok()) return s;
-    if (session.input(i).dtype() == MGE_DTYPE_I64) {
-      if (Status s = ToInt64(array); !s.ok()) return s;
-    }
-    const int64_t examples = array.dims().empty() ? 0 : array.dims()[0];
-    if (i == 0) out->examples_ = examples;
-    if (array.dtype() == MGE_DTYPE_STRING || examples != out->examples_ || examples == 0) {
-      *usage = ReportUsage(
-          globals, fmt::format("'{}' is {}, '{}' has {} examples", names[i], TypeText(array), names[0], out->examples_),
-          "the first dimension of all arrays counts the examples and must be equal; texts are not supported");
+    Array& array = out->arrays_[i];
+    std::string problem;
+    if (Status s = ReadArray(session, i, paths[i], &array, &problem); !s.ok()) return s;
+    if (!problem.empty()) {
+      *usage =
+          ReportUsage(globals, problem,
+                      fmt::format("a folder of --data has the files {0}.npy or {0}-*.npy, whose first dimensions count the "
+                                  "examples; np.ascontiguousarray(array) and np.save write them",
+                                  names[i]));
       return {};
     }
+    const std::vector<int64_t> dims = array.dims();
+    const int64_t examples = dims.empty() ? 0 : dims[0];
+    if (i == 0) out->examples_ = examples;
+    if (array.dtype() == MGE_DTYPE_STRING || examples != out->examples_ || examples == 0) {
+      *usage =
+          ReportUsage(globals,
+                      fmt::format("'{}' is {}[{}], '{}' has {} examples", names[i], mge_dtype_name(array.dtype()),
+                                  fmt::join(dims, ","), names[0], out->examples_),
+                      "the first dimension of all arrays counts the examples and must be equal; texts are not supported");
+      return {};
+    }
+  }
+  return {};
+}
+
+std::vector<int64_t> TrainingData::Array::dims() const {
+  if (tensor) return {tensor.dims().begin(), tensor.dims().end()};
+  std::vector<int64_t> out = {files.rows()};
+  out.insert(out.end(), files.row_dims().begin(), files.row_dims().end());
+  return out;
+}
+
+Status TrainingData::ReadArray(const Session& session, size_t input, const std::string& path, Array* out,
+                               std::string* problem) {
+  const bool wide = session.input(input).dtype() == MGE_DTYPE_I64;
+  if (std::filesystem::is_directory(path)) {
+    const std::string name(session.input(input).name());
+    const std::vector<std::string> files = FilesOfArray(path, name);
+    if (files.empty()) {
+      *problem = fmt::format("--data {}: it has no files of the input '{}'", path, name);
+      return {};
+    }
+    out->widens = wide;
+    return RowFiles::Open(files, &out->files, problem);
+  }
+  if (Status s = session.ReadInput(input, path).MoveTo(out->tensor); !s.ok()) return s;
+  return wide ? ToInt64(out->tensor) : Status();
+}
+
+std::vector<int64_t> TrainingData::label_dims() const { return arrays_.back().dims(); }
+
+Status TrainingData::ForEachLabels(const std::function<bool(const Tensor& labels)>& visit) const {
+  const Array& labels = arrays_.back();
+  if (labels.tensor) {
+    visit(labels.tensor);
+    return {};
+  }
+  for (int64_t begin = 0; begin < examples_; begin += kLabelsAtOnce) {
+    std::vector<int64_t> numbers(static_cast<size_t>(std::min(kLabelsAtOnce, examples_ - begin)));
+    std::iota(numbers.begin(), numbers.end(), begin);
+    Tensor some;
+    if (Status s = Rows(labels, numbers, 0, std::ssize(numbers), &some); !s.ok()) return s;
+    if (!visit(some)) return {};
+  }
+  return {};
+}
+
+Status TrainingData::Rows(const Array& array, std::span<const int64_t> numbers, int64_t first, int64_t count,
+                          Tensor* out) const {
+  std::vector<int64_t> dims = array.dims();
+  dims[0] = count;
+  if (Status s = Tensor::Create(array.dtype(), dims).MoveTo(*out); !s.ok()) return s;
+  const bool in_files = !array.tensor;
+  const size_t row =
+      in_files ? array.files.row_bytes() : static_cast<size_t>(array.tensor.bytes()) / static_cast<size_t>(examples_);
+  auto* to = static_cast<char*>(out->raw_data()) + static_cast<size_t>(first) * row;
+  if (in_files) {
+    if (Status s = array.files.Copy(numbers, to); !s.ok()) return s;
+    return array.widens ? ToInt64(*out) : Status();
+  }
+  const auto* from = static_cast<const char*>(array.tensor.raw_data());
+  for (const int64_t number : numbers) {
+    std::memcpy(to, from + static_cast<size_t>(number) * row, row);
+    to += row;
   }
   return {};
 }
@@ -79,17 +156,9 @@ Status TrainingData::Read(const Globals& globals, const Session& session, size_t
 Status TrainingData::Batch(std::span<const int64_t> numbers, const Session::Part& part, std::vector<Tensor>* out) const {
   out->clear();
   out->resize(arrays_.size());
+  const auto own = numbers.subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count));
   for (size_t i = 0; i < arrays_.size(); ++i) {
-    std::vector<int64_t> dims(arrays_[i].dims().begin(), arrays_[i].dims().end());
-    dims[0] = static_cast<int64_t>(numbers.size());
-    if (Status s = Tensor::Create(arrays_[i].dtype(), dims).MoveTo((*out)[i]); !s.ok()) return s;
-    const size_t row = static_cast<size_t>(arrays_[i].bytes()) / static_cast<size_t>(examples_);
-    const auto* from = static_cast<const char*>(arrays_[i].raw_data());
-    auto* to = static_cast<char*>((*out)[i].raw_data()) + static_cast<size_t>(part.first) * row;
-    for (const int64_t number : numbers.subspan(static_cast<size_t>(part.first), static_cast<size_t>(part.count))) {
-      std::memcpy(to, from + static_cast<size_t>(number) * row, row);
-      to += row;
-    }
+    if (Status s = Rows(arrays_[i], own, part.first, std::ssize(numbers), &(*out)[i]); !s.ok()) return s;
   }
   return {};
 }
