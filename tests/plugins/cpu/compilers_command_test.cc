@@ -82,7 +82,8 @@ TEST_F(CompilerCommand, DevicesAndDoctorListTheCompilers) {
   for (const std::string& name : installed_) expected += (expected.empty() ? "" : " ") + name;
   EXPECT_EQ((*cpu)["properties"]["compilers"], expected);
   std::vector<std::string> passed;
-  for (const json& file : json::parse(Mge("doctor --json").out)["plugins"]) {
+  const json report = json::parse(Mge("doctor --json").out);
+  for (const json& file : report["plugins"]) {
     for (const json& device : file["devices"]) {
       for (const json& c : device["compilers"]) {
         EXPECT_EQ(c["state"], "passed") << c.dump();
