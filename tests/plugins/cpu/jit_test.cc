@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -272,6 +273,31 @@ TEST(Jit, FilesOfTheCodeAreKeptIfTheUserAsksForThem) {
   }
   EXPECT_THAT(UnderTest().log(), HasSubstr("the files of generated kernels are kept in " + folder));
   std::filesystem::remove_all(std::filesystem::path(folder).parent_path());
+}
+
+// Returns the bytes of executable memory that belongs to no file.
+uint64_t ExecutableBytes() {
+  uint64_t sum = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    unsigned long long begin, end, inode;
+    char rights[5];
+    if (std::sscanf(line.c_str(), "%llx-%llx %4s %*s %*s %llu", &begin, &end, rights, &inode) != 4) continue;
+    if (rights[2] == 'x' && inode == 0) sum += end - begin;
+  }
+  return sum;
+}
+
+TEST(Jit, AProcessKeepsTheCodeOfALimitedNumberOfChains) {
+  if (CodeSets().empty()) GTEST_SKIP() << "needs AVX2 and a build with Xbyak";
+  constexpr int kKept = 256, kChains = 600;
+  const uint64_t before = ExecutableBytes();
+  for (int i = 0; i < kChains; ++i) {
+    Case c = OneNode("Abs", {Random(DType::kF32, {16})});
+    Then(c, "Mul", {Fill(DType::kF32, {}, {1.0 + i})});
+    UnderTest().Check(c, Closely);
+  }
+  EXPECT_LE(ExecutableBytes(), before + (kKept + 1) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)));
 }
 
 #if defined(__x86_64__)
