@@ -64,8 +64,8 @@ absl::Status ReadReports(const std::string& path, std::vector<Json>* out) {
   std::istringstream stream{std::string(AsText(input->bytes))};
   try {
     while (stream >> std::ws && !stream.eof()) stream >> out->emplace_back();
-  } catch (const Json::exception& error) {
-    return WrongReport(path, error.what());
+  } catch (const Json::exception&) {
+    return WrongReport(path, "it is not JSON, or is cut off");
   }
   if (out->empty()) return WrongReport(path, "it is empty");
   const std::string schema = TextAt(out->front(), "schema");

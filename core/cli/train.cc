@@ -408,7 +408,6 @@ int TrainAs(const ProcessPlace& place, const Globals& globals, const TrainOption
     std::ranges::shuffle(order, random);
     const auto begin = std::chrono::steady_clock::now();
     if (Status s = TrainEpoch(training, order); !s.ok()) return Report(globals, s);
-    page.EndSteps();
     const double loss = training.progress.loss_sum / static_cast<double>(data.examples());
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     const double speed = static_cast<double>(data.examples() - before) / took.count();

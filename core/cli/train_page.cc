@@ -16,7 +16,6 @@ namespace {
 
 constexpr auto kWriteEvery = std::chrono::seconds(1);
 constexpr std::chrono::milliseconds kMeasureEvery(200), kMeasureEveryLater(2000);  // of the throughput and the memory
-constexpr std::chrono::milliseconds kShortestWindow(2);
 constexpr int kRefreshSeconds = 2;
 constexpr size_t kMaxEpochs = 50;  // rows of the table
 
@@ -76,22 +75,18 @@ void TrainPage::AddStep(int64_t step, double loss, double rate, int64_t examples
   rate_.Add(x, rate);
   window_examples_ += examples;
   const Clock::time_point now = Clock::now();
-  const auto every = std::clamp<Clock::duration>((now - begin_) / 100, kMeasureEvery, kMeasureEveryLater);
-  if (now - window_begin_ >= every) EndWindow(now);
+  window_time_ += now - step_begin_;
+  step_begin_ = now;
+  if (window_time_ >= std::clamp<Clock::duration>((now - begin_) / 100, kMeasureEvery, kMeasureEveryLater)) EndWindow();
   if (now - written_ >= kWriteEvery) Write("training", true);
 }
 
-void TrainPage::EndWindow(Clock::time_point now) {
+void TrainPage::EndWindow() {
   const auto x = static_cast<double>(step_);
-  speed_.Add(x, static_cast<double>(window_examples_) / std::chrono::duration<double>(now - window_begin_).count());
+  speed_.Add(x, static_cast<double>(window_examples_) / std::chrono::duration<double>(window_time_).count());
   memory_.Add(x, static_cast<double>(ReadResidentMemory().total));
   window_examples_ = 0;
-  window_begin_ = now;
-}
-
-void TrainPage::EndSteps() {
-  const Clock::time_point now = Clock::now();
-  if (!path_.empty() && window_examples_ > 0 && now - window_begin_ >= kShortestWindow) EndWindow(now);
+  window_time_ = {};
 }
 
 void TrainPage::AddEpoch(int64_t epoch, int64_t step, double loss, double validation, double accuracy) {
@@ -102,12 +97,12 @@ void TrainPage::AddEpoch(int64_t epoch, int64_t step, double loss, double valida
   auto text = [](double value) { return std::isnan(value) ? std::string("-") : fmt::format("{:.6g}", value); };
   epochs_.push_back({std::to_string(epoch), std::to_string(step), text(loss), text(validation), text(accuracy)});
   if (epochs_.size() > kMaxEpochs) epochs_.erase(epochs_.begin());
-  window_begin_ = Clock::now();
-  window_examples_ = 0;
+  step_begin_ = Clock::now();  // the validation is not part of the throughput
 }
 
 void TrainPage::End() {
   ended_ = true;
+  if (speed_.empty() && window_time_ > Clock::duration()) EndWindow();  // the training was short
   Write("complete", false);
 }
 
@@ -153,8 +148,11 @@ std::string TrainPage::Body(std::string_view state) const {
       CurvePicture("Memory of the process", "pages in memory", Unit::kBytes, true, last, {{&memory_, "resident"}},
                    planned > 0 ? planned : NAN, "planned peak of a step on the device: " + HumanBytes(planned_peak_bytes_));
   if (epochs_.empty()) return out;
-  return out + html::Heading("Epochs") +
-         html::Table({{"epoch", true}, {"step", true}, {"loss", true}, {"validation", true}, {"accuracy", true}}, epochs_) +
+  std::vector<html::Column> columns = {{"epoch", true}, {"step", true}, {"loss", true}};
+  if (!validation_.empty() || !accuracy_.empty()) columns.push_back({"loss on the validation", true});
+  if (!accuracy_.empty()) columns.push_back({"accuracy on it", true});
+  return out + html::Heading("Epochs, the newest first") +
+         html::Table(columns, std::vector<std::vector<std::string>>(epochs_.rbegin(), epochs_.rend())) +
          html::LeftOut(epochs_.size(), static_cast<size_t>(epoch_), "epochs");
 }
 

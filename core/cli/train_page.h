@@ -30,8 +30,6 @@ class TrainPage {
   // Adds a step that has computed `examples` examples.
   void AddStep(int64_t step, double loss, double rate, int64_t examples);
   // Adds the end of an epoch. `validation` and `accuracy` are NaN if there is none.
-  // EndSteps() comes before the validation, whose time is not part of the throughput.
-  void EndSteps();
   void AddEpoch(int64_t epoch, int64_t step, double loss, double validation, double accuracy);
   // The memory of a step on its devices, as planned.
   void SetPlannedPeak(uint64_t planned_peak_bytes) { planned_peak_bytes_ = planned_peak_bytes; }
@@ -39,7 +37,7 @@ class TrainPage {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void EndWindow(Clock::time_point now);  // adds the throughput and the memory since the begin of the window
+  void EndWindow();  // adds the throughput of the window, and the memory
   void Write(std::string_view state, bool live);
   std::string Body(std::string_view state) const;
 
@@ -47,7 +45,8 @@ class TrainPage {
   const std::string path_;
   const Facts facts_;
   const Clock::time_point begin_ = Clock::now();
-  Clock::time_point window_begin_ = begin_, written_ = begin_;
+  Clock::time_point step_begin_ = begin_, written_ = begin_;
+  Clock::duration window_time_ = {};  // of the steps since the last number of the throughput
   int64_t window_examples_ = 0;
   html::Series loss_, rate_, speed_, memory_, validation_, accuracy_;
   std::vector<std::vector<std::string>> epochs_;  // rows of the table, the newest last

@@ -10,7 +10,7 @@ namespace mge::html {
 enum class Unit { kNumber, kCount, kBytes, kMicroseconds };
 
 struct Axis {
-  std::string title;
+  std::string title = {};
   double low = 0, high = 1;  // low < high; both above 0 if the axis is logarithmic
   Unit unit = Unit::kNumber;
   bool logarithmic = false;

@@ -104,7 +104,7 @@ TEST_F(Pages, ShowATrainingThatHasEnded) {
   const std::string page = Read("train.html");
   ExpectOffline(page);
   for (const char* part : {"<b>complete</b>", "<b>3 of 3</b>", ">Loss<", ">validation<", "Accuracy on the validation",
-                           "Learning rate", "<td class=\"n\">3</td>"}) {
+                           "Learning rate", "examples per second", "Memory of the process", "<td class=\"n\">3</td>"}) {
     EXPECT_THAT(page, HasSubstr(part));
   }
   EXPECT_THAT(page, Not(HasSubstr("http-equiv=\"refresh\"")));

@@ -11,24 +11,32 @@ ProfiledSpan StepSpan(int32_t step, int64_t begin, int64_t end, double device_us
   return {.plan = 0, .step = step, .begin = begin, .end = end, .device_us = device_us};
 }
 
-// A plan of two steps on the host's threads and one on a queue.
+ProfiledRun RunOf(int64_t begin, int64_t end) {
+  ProfiledRun run;
+  run.begin = begin;
+  run.end = end;
+  return run;
+}
+
+// A plan with a step on the host's threads and one on a queue.
 Recording TwoSteps() {
   Recording recording;
-  ProfiledStep first = {.label = "first", .main_op = "Conv", .device = "cpu0", .kernel = "k"};
-  ProfiledStep second = {.label = "second", .main_op = "Relu", .device = "gpu0", .queue = "compute 0", .kernel = "q"};
-  recording.plans.push_back({.steps = {first, second}});
+  ProfiledStep first, second;
+  first.label = "first", first.main_op = "Conv", first.device = "cpu0", first.kernel = "k";
+  second.label = "second", second.main_op = "Relu", second.device = "gpu0", second.queue = "compute 0", second.kernel = "q";
+  recording.plans.emplace_back().steps = {first, second};
   return recording;
 }
 
 TEST(Timelines, HaveARowForEachThreadAndQueueOfTheMedianRun) {
   Recording recording = TwoSteps();
-  recording.runs.push_back({.begin = 0, .end = 90000});
-  ProfiledRun run = {.begin = 100000, .end = 150000};
+  recording.runs.push_back(RunOf(0, 90000));
+  ProfiledRun run = RunOf(100000, 150000);
   run.spans = {StepSpan(0, 101000, 111000), StepSpan(1, 112000, 142000, 20)};
   run.spans[0].share_count = 2;
   run.shares = {{.thread = 0, .begin = 101000, .end = 111000}, {.thread = 3, .begin = 102000, .end = 110000}};
   recording.runs.push_back(run);
-  recording.runs.push_back({.begin = 200000, .end = 200001});
+  recording.runs.push_back(RunOf(200000, 200001));
   const nlohmann::json report = nlohmann::json::parse(TimelineText(recording));
   EXPECT_EQ(report["schema"], "mge.timeline/1");
   EXPECT_EQ(report["wall_us"], 50);
