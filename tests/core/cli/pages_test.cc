@@ -124,9 +124,19 @@ TEST_F(Pages, LoadThemselvesAgainWhileATrainingGoesOn) {
   EXPECT_THAT(page, HasSubstr("<b>training</b>"));
 }
 
+// Returns a .npy file with elements of the type `item`, whose `bytes` bytes are all `fill`.
+std::string Npy(const std::string& item, const std::string& shape, size_t bytes, char fill) {
+  std::string head = "{'descr': '" + item + "', 'fortran_order': False, 'shape': " + shape + ", }";
+  head.resize(117, ' ');
+  return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + head + "\n" + std::string(bytes, fill);
+}
+
 TEST_F(Pages, SayThatATrainingHasStopped) {
-  // The loss becomes infinite, which ends the training with an error.
-  const Outcome o = Mge(Digits() + " --epochs 3 --learning-rate 1000000 --on-nan stop --html train.html");
+  Write("image.npy", Npy("<f4", "(4, 1, 8, 8)", 4 * 64 * 4, '\xff'));  // NaN, which ends the training with an error
+  Write("labels.npy", Npy("<i8", "(4,)", 4 * 8, '\0'));
+  const Outcome o = Mge("train " MGE_SOURCE_DIR
+                        "/packaging/digits/digits.onnx --input image=image.npy --input "
+                        "labels=labels.npy --html train.html");
   ASSERT_NE(o.code, 0) << o.out;
   const std::string page = Read("train.html");
   ExpectOffline(page);
