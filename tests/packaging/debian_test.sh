@@ -47,5 +47,5 @@ if ! command -v lintian >/dev/null; then
 fi
 options=()
 if ((EUID == 0)); then options=(--allow-root); fi
-lintian "${options[@]}" --fail-on error,warning --no-tag-display-limit ./*.deb || fail "lintian's complaints are above"
+lintian "${options[@]}" --fail-on error,warning --tag-display-limit 0 ./*.deb || fail "lintian's complaints are above"
 echo "the packages are complete and pass lintian"
