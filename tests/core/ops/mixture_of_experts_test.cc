@@ -77,13 +77,13 @@ const std::vector<MicrosoftNode>& Nodes() {
       {"QMoEWithRouterWeights",
        "com.microsoft::QMoE",
        {"float32[1,16]", "float32[1,3]", "uint8[3,32,8]", "float32[3,32,1]", "float32[3,32]", "uint8[3,16,8]",
-        "float32[3,16,1]", "float32[3,16]", "_", "_", "_", "_", "_", "_", "float32[1,3]"},
+        "float32[3,16,1]", "float32[3,16]", "_", "_", "_", "_", "_", "_", "float32[1,3]<0.5,0.25,0.75>"},
        "{k=2, block_size=16, activation_type=\"swiglu\", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0, "
        "swiglu_limit=0.5, normalize_routing_weights=1}",
        1,
        0,
-       {-16.7697, -12.3612, -0.342502, 13.9612, 1.50626, 5.38118, 18.8734, -6.56316, -4.69927, -13.9399, 2.5, 10.1912,
-        8.7958, 2.30124, -7.20503, -6.55234}},
+       {-8.03138, -3.5443, 1.31044, 4.37399, 1.20309, 1.86205, 4.0823, -1.93802, -3.45859, -3.68197, 2.4707, 4.95008,
+        4.29803, -0.0951445, -3.84505, -3.21495}},
       {"MoEWithSparseMixer",  // weights as in transformers' sparsemixer()
        "com.microsoft::MoE",
        {"float32[3,4]", "float32[3,3]<1,1.01,0.995,0.1,2,-1,-1,-1.02,-1.01>", "float32[3,2,4]", "_", "float32[3,4,2]"},
