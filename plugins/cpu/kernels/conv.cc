@@ -219,7 +219,7 @@ struct DepthwiseArgs {
   Chunks repeats;      // chunks of the groups of all pixels
   int64_t passes;      // channels of a group
   int64_t multiplier;  // outputs of a group
-  bool repeats_image;  // in the workspace: one channel of each group, as often as the group has outputs
+  bool repeats_image;  // the workspace has one channel of each group, as often as the group has outputs
   uint64_t image_offset;
   bool packs, has_bias, has_add;
   uint64_t threads;  // ConvThreads()

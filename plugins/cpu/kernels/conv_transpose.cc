@@ -312,7 +312,8 @@ struct ConvTransposeRow {
       Add(offers, isa, std::move(c));
     };
     offer(kTogether, "cpu.conv_transpose");
-    if (conv.groups > 1 && conv.channels > 1 && conv.channels <= kMaxGroupPasses) offer(kByChannel, "cpu.conv_transpose.grouped");
+    if (conv.groups > 1 && conv.channels > 1 && conv.channels <= kMaxGroupPasses)
+      offer(kByChannel, "cpu.conv_transpose.grouped");
   }
 
   static KernelPtr Make(const Problem& p, const Candidate& c) {
