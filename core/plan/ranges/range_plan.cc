@@ -169,8 +169,10 @@ absl::StatusOr<mge_prepared> RangePlan::Remake(size_t u, Piece& piece) {
     group.abi = std::make_unique<AbiGraph>(graph, group.nodes, uses_);
     problem = ProblemOf(group, context_->threads);
     const bool tuned = context_->kernels.Tunes(*unit.device, graph, group.nodes);
-    MGE_ASSIGN_OR_RETURN(CandidateList list, CandidatesOf(*context_, *unit.device, problem,
-                                                          context_->kernels.ConstraintsOn(*unit.device, tuned)));
+    mge_constraints constraints = context_->kernels.ConstraintsOn(*unit.device, tuned);
+    // A backend need not describe such kernels if the chosen one is none of them.
+    if (!(unit.candidate.attributes & MGE_KERNEL_COMPILES)) constraints.forbid |= MGE_KERNEL_COMPILES;
+    MGE_ASSIGN_OR_RETURN(CandidateList list, CandidatesOf(*context_, *unit.device, problem, constraints));
     const auto same = [&](const OwnedCandidate& c) {
       return c.id == unit.candidate.id && SameLayouts(c.inputs, unit.candidate.inputs) &&
              SameLayouts(c.outputs, unit.candidate.outputs) && SamePairs(c.in_place, unit.candidate.in_place);

@@ -222,6 +222,10 @@ bool OnednnUsable(Offers& offers, double serial_us) {
     offers.Refuse("oneDNN: chooses its instruction set itself, which cpu.isa forbids");
     return false;
   }
+  if (!offers.Allows(kOnednnAttributes)) {
+    offers.Refuse("oneDNN: compiles code, which the host does not allow here");
+    return false;
+  }
   if (serial_us < kMinSerialUs) {
     offers.Refuse("oneDNN: too little work for its calls");
     return false;

@@ -84,6 +84,9 @@ class Offers {
     sink_->offer(sink_->self, &raw);
     ++count_;
   }
+  // Returns whether the host's constraints allow kernels with these attributes. A row whose description of a kernel is costly asks
+  // first.
+  bool Allows(uint64_t attributes) const { return !constraints_ || !(constraints_->forbid & attributes); }
   // Returns the number of candidates that this row and the rows before it have offered for the problem.
   uint64_t count() const { return count_; }
   void Refuse(std::string_view reason) { RefuseNamed(kernel_, reason); }
