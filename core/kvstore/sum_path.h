@@ -37,7 +37,7 @@ struct TransportCosts {
 };
 
 // Measured within a host with two cores, by shared memory. The network is assumed: TCP over adapters of 25 Gbit/s.
-inline constexpr TransportCosts kTransportCosts = {.local = {.round = 20e-6, .message = 2e-6, .byte = 0.4e-9},
+inline constexpr TransportCosts kTransportCosts = {.local = {.round = 20e-6, .message = 2e-6, .byte = 0.2e-9},
                                                    .network = {.round = 50e-6, .message = 5e-6, .byte = 0.32e-9},
                                                    .summed_byte = 0.1e-9};
 

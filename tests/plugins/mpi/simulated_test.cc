@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The simulated cluster, held to sums that are measured here. The costs of messages are those of two processes; the times of four and
-// eight follow from them. The bounds are loose, because other programs use the machine too.
+// eight follow from them. The bounds are loose, and the test skips where other programs keep the processors busy.
 #include <gmock/gmock.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <string>
 #include <thread>
@@ -37,6 +38,10 @@ double SimulatedTime(const Cluster& cluster, double bytes) {
 }
 
 TEST_F(SimulatedCluster, PredictsTheTimesOfMoreProcesses) {
+  double load = 0;
+  if (getloadavg(&load, 1) == 1 && load > std::thread::hardware_concurrency()) {
+    GTEST_SKIP() << "other programs keep the processors busy (load " << load << "), so that times mean nothing";
+  }
   const std::map<double, double> two = Measure(2);
   ASSERT_GE(two.size(), 3u);
   const auto [small, shortest] = *two.begin();
