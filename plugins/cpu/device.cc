@@ -37,7 +37,9 @@ Result Device::List(DeviceList& list) {
             .device_class = DeviceClass(),
             .flags = MGE_DEVICE_HOST_ACCESSIBLE | MGE_DEVICE_SURVIVES_FORK,
             .memory_total = HostMemoryAmount().total_bytes,
-            .properties = {{"cores", std::to_string(std::thread::hardware_concurrency())}, {"isa", InstructionSets()}, {"compilers", InstalledCompilers()}}});
+            .properties = {{"cores", std::to_string(std::thread::hardware_concurrency())},
+                           {"isa", InstructionSets()},
+                           {"compilers", InstalledCompilers()}}});
   return {};
 }
 
