@@ -81,6 +81,7 @@ std::vector<Tensor> Interpreted(const Backend::Outcome& r, const std::string& la
 int CompareWithTheInterpreter(const Case& c, const std::string& compiler) {
   const Using backend(compiler);
   const std::string code = "cpu.elementwise." + compiler;
+  if (UnderTest().Offers(c).candidates.empty()) return 0;  // too many values for one program
   const Backend::Outcome r = UnderTest().Check(c, Anything);
   UnderTest().Set("cpu.isa", "portable");
   const Backend::Outcome portable = UnderTest().Check(c, Anything);
