@@ -74,11 +74,16 @@ Tolerance OfSums(DType) { return {2e-4, 2e-4}; }
 // The error of rows of 8 bits.
 Tolerance OfBytes(DType) { return {5e-2, 2e-1}; }
 
+// Checks that there is a kernel, and that each computes what the body does.
+void CheckKernels(Backend& backend, const Case& c, Tolerance (*tolerance)(DType)) {
+  EXPECT_FALSE(backend.Check(c, tolerance).candidates.empty()) << c.name;
+}
+
 TEST(Experts, OfFloatsHaveEveryActivation) {
   OnEveryMachine([](Backend& backend) {
     for (const char* activation : {"relu", "relu2", "gelu", "silu", "identity"}) {
-      backend.Check(CaseOf({.activation = activation}), OfSums);
-      backend.Check(CaseOf({.activation = activation, .third = true, .biases = false}), OfSums);
+      CheckKernels(backend, CaseOf({.activation = activation}), OfSums);
+      CheckKernels(backend, CaseOf({.activation = activation, .third = true, .biases = false}), OfSums);
     }
   });
 }
@@ -94,12 +99,12 @@ TEST(Experts, SupportEveryOrderOfGateAndLinearPart) {
       for (int64_t fusion : {0, 1, 2}) {
         Layer l = {.activation = "swiglu", .fusion = fusion, .third = fusion == 0, .bits = bits, .block = bits ? 16 : 0};
         l.more = kSwiglu;
-        backend.Check(CaseOf(l), OfSums);
+        CheckKernels(backend, CaseOf(l), OfSums);
         l.more = late;
-        backend.Check(CaseOf(l), OfSums);
+        CheckKernels(backend, CaseOf(l), OfSums);
         l.accuracy_level = 4;
         l.more = {};
-        backend.Check(CaseOf(l), OfBytes);
+        CheckKernels(backend, CaseOf(l), OfBytes);
       }
     }
   });
@@ -113,9 +118,9 @@ TEST(Experts, OfPackedWeightsHaveScalesOfRowsOrBlocks) {
           for (int64_t tokens : {1, 21}) {
             Layer l = {.tokens = tokens, .hidden = 64, .inner = 96, .activation = "silu", .bits = bits, .block = block};
             l.zeros = zeros;
-            backend.Check(CaseOf(l), OfSums);
+            CheckKernels(backend, CaseOf(l), OfSums);
             l.accuracy_level = 4;
-            backend.Check(CaseOf(l), OfBytes);
+            CheckKernels(backend, CaseOf(l), OfBytes);
           }
         }
       }
@@ -128,7 +133,7 @@ TEST(Experts, MayHaveRowsThatAreNotAMultipleOfABlock) {
     for (int64_t level : {0, 4}) {
       Layer l = {.tokens = 7, .hidden = 20, .inner = 38, .activation = "gelu", .bits = 4, .zeros = true};
       l.accuracy_level = level;
-      backend.Check(CaseOf(l), level ? OfBytes : OfSums);
+      CheckKernels(backend, CaseOf(l), level ? OfBytes : OfSums);
     }
   });
 }
@@ -137,7 +142,7 @@ TEST(Experts, OfManyTokensAreComputedInBatches) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t bits : {0, 4}) {
       Layer l = {.tokens = 400, .hidden = 32, .inner = 32, .experts = 7, .chosen = 3, .bits = bits, .block = bits ? 16 : 0};
-      backend.Check(CaseOf(l), OfSums);
+      CheckKernels(backend, CaseOf(l), OfSums);
     }
   });
 }
@@ -146,18 +151,18 @@ TEST(Experts, HaveWeightsOfEveryKind) {
   OnEveryMachine([](Backend& backend) {
     for (int64_t normalized : {0, 1}) {
       Layer l = {.more = {{"normalize_routing_weights", normalized}}};
-      backend.Check(CaseOf(l), OfSums);
+      CheckKernels(backend, CaseOf(l), OfSums);
       l.bits = 8;
-      backend.Check(CaseOf(l), OfSums);
+      CheckKernels(backend, CaseOf(l), OfSums);
       l.router_weights = true;
-      backend.Check(CaseOf(l), OfSums);
+      CheckKernels(backend, CaseOf(l), OfSums);
     }
-    backend.Check(CaseOf({.experts = 6, .more = {{"use_sparse_mixer", int64_t{1}}}}), OfSums);
+    CheckKernels(backend, CaseOf({.experts = 6, .more = {{"use_sparse_mixer", int64_t{1}}}}), OfSums);
   });
 }
 
 TEST(Experts, WithoutTokensReturnNothing) {
-  OnEveryMachine([](Backend& backend) { backend.Check(CaseOf({.tokens = 0}), OfSums); });
+  OnEveryMachine([](Backend& backend) { CheckKernels(backend, CaseOf({.tokens = 0}), OfSums); });
 }
 
 TEST(Experts, OfComputedWeightsAreLeftToTheBody) {
