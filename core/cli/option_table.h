@@ -26,7 +26,7 @@ struct CommandRow {
   std::string doc;
   std::vector<OptionRow> options;
   std::vector<CommandRow> commands;
-  std::vector<std::string> settings;  // in the row of mge itself: the keys that completion offers
+  std::vector<std::string> settings = {};  // in the row of mge itself: the keys that completion offers
 };
 
 CommandRow ReadOptionTable(const CLI::App& root);

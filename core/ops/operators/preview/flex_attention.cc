@@ -4,6 +4,7 @@
 #include "core/ops/families/cast.h"
 #include "core/ops/families/control_flow.h"
 #include "core/ops/infer_checks.h"
+#include "core/ops/op_helpers.h"
 
 namespace mge::op_flex_attention {
 namespace {
