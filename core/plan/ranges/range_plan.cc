@@ -9,6 +9,7 @@
 
 #include "core/plan/kernels/problem_key.h"
 #include "core/plan/kernels/unable.h"
+#include "core/plan/passes/pass.h"
 #include "fmt/format.h"
 
 namespace mge {
@@ -69,8 +70,14 @@ absl::StatusOr<std::unique_ptr<RangePlan>> RangePlan::Create(std::unique_ptr<Ran
   }
   base->report.ranges = std::move(text);
   out->base_ = std::move(base);
+  out->KeepConstants();
   out->IndexUnits();
   return out;
+}
+
+void RangePlan::KeepConstants() {
+  constexpr int64_t kMaxBytes = int64_t{32} << 20;
+  if (ConstantBytes(graph_->graph()) <= kMaxBytes) reader_ = std::make_unique<ConstantReader>(graph_->graph());
 }
 
 void RangePlan::IndexUnits() {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "core/plan/bind.h"
+#include "core/plan/memory/device_constants.h"
 #include "core/plan/planner.h"
 #include "core/plan/ranges/range_graph.h"
 
@@ -50,6 +51,9 @@ class RangePlan {
   };
 
   RangePlan(std::unique_ptr<RangeGraph> graph, std::shared_ptr<const PlanContext> context);
+  // Lets large constants stay in memory, if all of them are few bytes. A kernel for another size would read or compute them again,
+  // only to be described.
+  void KeepConstants();
   void IndexUnits();
   // Marks the units that use changed values. Fails if a packed constant has changed.
   absl::Status MarkStale();
@@ -69,7 +73,8 @@ class RangePlan {
 
   std::unique_ptr<RangeGraph> graph_;
   std::shared_ptr<const PlanContext> context_;
-  std::shared_ptr<const Plan> base_;  // for the largest sizes
+  std::shared_ptr<const Plan> base_;        // for the largest sizes
+  std::unique_ptr<ConstantReader> reader_;  // keeps the constants that backends see in memory; nullptr: they are too large
   PlanStages stages_;
   // By unit: the kernels of base_, which packed the constants. Those of stages_ are the ones made last, and are gone if they
   // were made for sizes that did not fit.

@@ -112,9 +112,8 @@ TEST(Ranges, HaveTheBranchThatTheirSizesSelect) {
   for (int64_t n = 20; n <= 70; ++n) {
     const std::vector<HostValue> inputs = {Numbers({1, n, 8})};
     EXPECT_EQ(*ResultsOf(*ranges, inputs), *ResultsOf(*exact, inputs)) << n;
-    if (n >= 22 && n < 29) EXPECT_TRUE(IsOfARange(*ranges)) << n;
-    if (n > 36 && n < 47) EXPECT_TRUE(IsOfARange(*ranges)) << n;
-    if (n > 58) EXPECT_TRUE(IsOfARange(*ranges)) << n;
+    const bool alone = n < 22 || (n >= 29 && n <= 36) || (n >= 47 && n <= 58);
+    EXPECT_TRUE(alone || IsOfARange(*ranges)) << n;
   }
 }
 
