@@ -40,14 +40,16 @@ std::vector<const OpDef*> Differentiable() {
 
 // Returns whether finite differences cannot test this operator.
 bool NothingToCompare(const OpDef& def) {
-  // Functions of quantized numbers or integers, and of those that have no gradient.
+  // Functions of quantized numbers or integers, of those that have no gradient, and those that compute in float32 only.
   constexpr std::string_view kFunctions[] = {"DequantizeLinear",
                                              "DynamicQuantizeMatMul",
                                              "GatherBlockQuantized",
                                              "MatMulIntegerToFloat",
+                                             "MoE",
                                              "NhwcMaxPool",
                                              "QAttention",
                                              "QGemm",
+                                             "QMoE",
                                              "QuantizeLinear",
                                              "Range",
                                              "Unique"};

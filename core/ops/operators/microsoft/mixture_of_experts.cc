@@ -393,7 +393,7 @@ constexpr OpDef kRows[] = {
                    kLateLimit,
                    {"accuracy_level", 0, "4 allows 8-bit products"},
                    {"block_size", AttrType::kInt, Presence::kOptional,
-                    "elements of a row that share a scale; absent or 0: all of it"},
+                    "elements of a row that share a scale, 0: all of them; absent: all of them"},
                    {"expert_weight_bits", 4, "the bits of a weight"},
                    {"fc1_expert_weight_bits", AttrType::kInt, Presence::kOptional, "absent: expert_weight_bits"},
                    {"fc2_expert_weight_bits", AttrType::kInt, Presence::kOptional, "absent: expert_weight_bits"},
