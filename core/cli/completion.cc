@@ -71,12 +71,13 @@ std::string ZshDoc(const std::string& doc) {
   return Quoted(out, "'\\''");
 }
 
-std::string ZshSpecs(const CommandRow& command) {
+// `places`: with those of arguments.
+std::string ZshSpecs(const CommandRow& command, bool places = true) {
   std::string out;
   int place = 0;
   for (const OptionRow& o : command.options) {
     std::string value = o.value.empty() ? "" : fmt::format(":{}:{}", ZshDoc(o.value), ZshAction(o));
-    if (o.names.empty()) {
+    if (o.names.empty() && places) {
       std::string at = o.repeats ? "*" : std::to_string(++place);
       out += fmt::format("    '{}:{}:{}'\n", at, ZshDoc(o.place), ZshAction(o));
     }
@@ -111,11 +112,13 @@ std::string BashCompletion(const CommandRow& root) {
         }
       }
     }
-    if (!here.empty()) argument = fmt::format("_mge_words '{}'", here);
+    // A command may take arguments beside commands of its own, as bench does.
+    if (!here.empty()) argument = fmt::format("{{ {}; _mge_add '{}'; }}", argument, here);
     words += fmt::format("    '{}') options='{}'; [[ $word == -* ]] || {} ;;\n", c.path, Joined(options), argument);
   });
   return fmt::format(R"(# Completion of mge for bash, made by `mge help --format bash`.
 _mge_words() {{ mapfile -t COMPREPLY < <(compgen -W "$1" -- "$word"); }}
+_mge_add() {{ mapfile -t -O "${{#COMPREPLY[@]}}" COMPREPLY < <(compgen -W "$1" -- "$word"); }}
 _mge_settings() {{
   if [[ $# -gt 0 ]]; then compopt -o nospace 2>/dev/null; fi
   mapfile -t COMPREPLY < <(compgen -S "$1" -W '{}' -- "$word")
@@ -149,7 +152,7 @@ std::string ZshCompletion(const CommandRow& root) {
   const std::string common = ZshSpecs(root);
   ForEach(root, [&](const CommandRow& c) {
     out += fmt::format("{}() {{\n", ZshFunction(c));
-    std::string specs = (c.path.empty() ? "" : ZshSpecs(c)) + common;
+    std::string specs = (c.path.empty() ? "" : ZshSpecs(c, c.commands.empty())) + common;
     if (c.commands.empty()) {
       out += fmt::format("  local -a specs=(\n{}  )\n  _arguments -s $specs\n}}\n\n", specs);
       return;
@@ -160,7 +163,10 @@ std::string ZshCompletion(const CommandRow& root) {
         "  _arguments -s -C $specs\n  case $state in\n    command)\n      local -a commands=(\n",
         specs);
     for (const CommandRow& sub : c.commands) out += fmt::format("        '{}:{}'\n", LastWord(sub), ZshDoc(sub.doc));
-    out += "      )\n      _describe command commands ;;\n    argument)\n      case $line[1] in\n";
+    const bool takes_files = std::ranges::any_of(c.options, [](const OptionRow& o) { return o.names.empty(); });
+    out += "      )\n      _describe command commands";
+    out += takes_files ? "; _files ;;\n" : " ;;\n";
+    out += "    argument)\n      case $line[1] in\n";
     for (const CommandRow& sub : c.commands) out += fmt::format("        {}) {} ;;\n", LastWord(sub), ZshFunction(sub));
     out += "      esac ;;\n  esac\n}\n\n";
   });

@@ -111,6 +111,9 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
     for (const std::string& name : o->get_lnames()) words.push_back("--" + name);
   }
   for (const CLI::App* sub : subs) words.push_back(sub->get_name());
+  // Whether a word must be a command: `mge bench` has one, and takes a model, too.
+  const bool commands_only =
+      !subs.empty() && std::ranges::none_of(at->get_options({}), [](const CLI::Option* o) { return o->get_positional(); });
   std::string fix = path + " --help";
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
@@ -118,7 +121,7 @@ int WrongCommandLine(const Globals& globals, CLI::App& app, const CLI::ParseErro
     if (size_t equals = word.find('='); word.starts_with("--") && equals != std::string::npos) word.resize(equals);
     bool known = std::find(words.begin(), words.end(), word) != words.end();
     bool option = word.starts_with("-");
-    if (known || (!option && subs.empty()) || (!option && i <= depth)) continue;
+    if (known || (!option && !commands_only) || (!option && i <= depth)) continue;
     for (const RemovedOption& removed : kRemovedOptions) {
       if (path != removed.command || word != removed.name) continue;
       return ReportUsage(globals, fmt::format("'{}' has no option '{}'", path, word),

