@@ -100,7 +100,7 @@ struct TrainingOptions {
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = 0, clip_norm = 0;
   std::vector<std::string> frozen = {};
   bool data_parallel = false;
-  std::string facts;  // equal in all processes of a training
+  std::string facts = {};  // equal in all processes of a training
   std::string on_nan = "stop";
   double clip_value = 0, label_smoothing = 0;
   int64_t accumulate = 1;
