@@ -20,8 +20,9 @@ GPU_COMPILER_FUNCTIONS(MGE_NVRTC_CHECK)
 constexpr int kMajor = 13;
 constexpr const char* kLibraries[] = {"libnvrtc.so.13"};
 
-// No contraction of products and sums, so that a chain computes what its nodes compute one by one.
-constexpr const char* kOptions[] = {"-std=c++20", "-fmad=false"};
+// No contraction of products and sums, so that a chain computes what its nodes compute one by one. NVRTC refuses functions of the
+// host, such as the constructors of arguments, unless functions belong to the device by default.
+constexpr const char* kOptions[] = {"-std=c++20", "-fmad=false", "--device-as-default-execution-space"};
 
 // NVRTC has the functions of math.h built in, and no headers. These replace the standard headers that port.h includes.
 constexpr gpu::SourceFile kStandardFiles[] = {{"stdint.h", R"(#pragma once

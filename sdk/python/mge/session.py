@@ -446,6 +446,7 @@ class Session(Closable):
     def plan(self, inputs: Any = None, /, *, why: bool = False, profile: Profile | None = None, **named: Any) -> PlanText:
         """Returns the plan for inputs of these shapes as text: devices, kernels, memory. `why` adds reasons, `profile` the times that
         it has measured. A notebook shows a picture of it; html() returns that."""
+        self._open()  # a closed session is an error before wrong inputs
         handles = self._in_order(handles_of(self._given(inputs, named), self._declared))
 
         def shown(form: bytes) -> str:
