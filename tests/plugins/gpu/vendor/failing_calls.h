@@ -69,7 +69,7 @@ inline absl::Status UseTwoDevices(const std::string& backend, const char* driver
                                                      SessionOptions{.device = devices, .outputs_on_device = true}));
   const std::vector<HostValue> in = {Numbers({4, 4})};
   std::vector<std::vector<HostValue>> kept;  // so that each run has other memory for its output
-  for (int run = 0; run < 5; ++run) {
+  for (int run = 0; run < 8; ++run) {        // a plan keeps four graphs, and updates the oldest one after that
     RunState control;
     kept.emplace_back(1);
     MGE_RETURN_IF_ERROR(session->Run(in, kept.back(), control));

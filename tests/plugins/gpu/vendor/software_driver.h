@@ -91,13 +91,14 @@ inline absl::StatusOr<std::shared_ptr<Session>> LoadDigits(std::shared_ptr<Runti
 }
 inline std::vector<HostValue> DigitsInput(int64_t images = 3) { return {Numbers({images, 1, 8, 8})}; }
 
-// Runs digits six times on a device, each time with other memory for its output, so that a captured graph is updated.
+// Runs digits nine times on a device, each time with other memory for its output: the plan keeps four graphs, and updates the
+// oldest one after that.
 inline void RunWithMovingOutputs(const std::shared_ptr<Runtime>& runtime, const std::string& device) {
   auto session =
       Session::Load(runtime, MGE_SOURCE_DIR "/packaging/digits/digits.onnx", {.device = device, .outputs_on_device = true});
   ASSERT_TRUE(session.ok()) << FormatError(session.status());
   std::vector<std::vector<HostValue>> kept;
-  for (int run = 0; run < 6; ++run) {
+  for (int run = 0; run < 9; ++run) {
     RunState control;
     kept.emplace_back(1);
     const absl::Status status = (*session)->Run(DigitsInput(), kept.back(), control);
