@@ -25,7 +25,7 @@ struct GroupShape {
   uint32_t hosts() const { return ranks / ranks_per_host; }
 };
 
-// What messages cost, in seconds.
+// The costs of messages, in seconds.
 struct MessageCosts {
   double round;    // from the end of a message until its receiver knows of it
   double message;  // for each message that a process sends or receives

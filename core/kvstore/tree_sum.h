@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over replicas along reduction trees, as nodes of each replica's graph: mge.Exchange copies between the devices, and Add
-// sums on the device that receives. A big array is cut into one slice per tree, so that all links are busy. Of the other
-// arrays, each one uses a single tree.
+// sums on the device that receives. A big array is cut into one slice per tree, so that all links are busy. Each other
+// array uses a single tree.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,7 @@ else
   contained() {
     if ((!$#)); then set -- "${entry[@]}" "${command[@]}"; fi
     # shellcheck disable=SC2016  # for the shell in the folder
-    chroot --userspec="$user" "$tree" env -i PATH=/usr/bin:/bin HOME="/home/$user" sh -c 'cd "$0" && exec "$@"' "$folder" "$@"
+    chroot --userspec="$user" "$tree" env -i PATH=/usr/bin:/bin HOME="/var/lib/$user" sh -c 'cd "$0" && exec "$@"' "$folder" "$@"
   }
 fi
 

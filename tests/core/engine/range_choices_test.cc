@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plans of ranges contain: branches, fusions and kernels; and when a signature gets a plan of its own.
+// The contents of plans of ranges: branches, fusions and kernels; and the plans of its own that a signature gets.
 #include "gmock/gmock.h"
 #include "tests/support/range_sessions.h"
 

@@ -185,7 +185,7 @@ TEST(TrainingStep, HasAPartOfTheOptimizersStatesIfReplicasDivideThem) {
   }
 }
 
-// What a replica of four asks for with these options: which of the loss, the count and the gradients of w and b in parts.
+// Returns which sums a replica of four requests in parts with these options: of the loss, the count, the gradients of w and b.
 std::vector<bool> PartsOfSums(const TrainingOptions& options) {
   std::vector<bool> out;
   ReplicaExchange exchange;
