@@ -240,8 +240,13 @@ def profiling_timeout(p):
     model = p.write("m.onnx", models.convolutions(16, 8, 8))
     common = {"MEGENGINE_EXECUTION_STRATEGY": "PROFILE", "MGE_FASTRUN_CACHE_TYPE": "MEMORY", **VIRTUAL}
     text = "it did not respond within"
-    err = {n: p.mge("run", model, "--device", "virtual0", MGB_CONV_PROFILING_TIMEOUT=n, **common).err for n in ("1e-6", "0")}
-    expect(text in err["1e-6"] and text not in err["0"], f"{err}")
+
+    def tell(limit):
+        return p.mge("run", model, "--device", "virtual0", MGB_CONV_PROFILING_TIMEOUT=limit, **common).err
+
+    # On a busy machine, an answer may be there before the host begins to wait for it.
+    expect(any(text in tell("1e-6") for _ in range(5)), "with 1e-6, no candidate is left out")
+    expect(text not in tell("0"), "with 0, a candidate is left out")
     hangs = p.mge("run", model, "--device", "virtual0", code=None, MGB_CONV_PROFILING_TIMEOUT=1,
                   MGE_VIRTUAL_FAULT="kernel@3=hang", **common)
     expect(text in hangs.err, f"a kernel that hangs is left out: {hangs.err}")
